@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -32,7 +33,9 @@ WAIT_SECS_MAX = 120
 class Server:
     """One server process with its own data directory; its addresses are read from what it prints."""
 
-    def __init__(self, data_dir, access_key_id=None, secret_access_key=None, http_port=0, options=()):
+    def __init__(self, data_dir, access_key_id=None, secret_access_key=None, http_port=0, options=(), authority=None):
+        # The file with the certificate to trust; a self-signed server creates it at its first start.
+        self.authority = authority
         environment = {name: value for name, value in os.environ.items() if not name.startswith("HOMEPORT_")}
         command = [os.environ["HOMEPORT_BIN"], "serve", "--data-dir", str(data_dir)]
         command += ["--http-listen", f"127.0.0.1:{http_port}", "--dynamodb-listen", "127.0.0.1:0"]
@@ -53,6 +56,9 @@ class Server:
             self.mqtt_tls_port = None
             if "--mqtt-tls-listen" in options:
                 self.mqtt_tls_port = self._read_port("MQTT with TLS on mqtts")
+            self.redirect_port = None
+            if "--tls-redirect-listen" in options:
+                self.redirect_port = self._read_port("redirects from http")
             self.url = self._read_address("listening")
             self.http = self.url
             self.admin_token = ADMIN_TOKEN
@@ -63,7 +69,7 @@ class Server:
 
     def _read_address(self, what):
         for line in self.process.stdout:
-            found = re.search(rf"{what} on (http://\S+)", line)
+            found = re.search(rf"{what} on (https?://\S+)", line)
             if found:
                 return found.group(1)
         raise RuntimeError(f"the server ended with {self.process.wait()} before it listened")
@@ -83,14 +89,23 @@ class Server:
             data=None if body is None else json.dumps(body).encode(),
             headers={"Authorization": f"Bearer {ADMIN_TOKEN}"},
         )
-        with urllib.request.urlopen(request, timeout=COMMAND_SECS_MAX) as response:
+        with self._open(request) as response:
             return json.load(response)
+
+    def _open(self, request):
+        context = ssl.create_default_context(cafile=self.authority) if self.authority else None
+        return urllib.request.urlopen(request, timeout=COMMAND_SECS_MAX, context=context)
+
+    def text(self, path):
+        """The text of a response that needs no credentials."""
+        with self._open(self.url + path) as response:
+            return response.read().decode()
 
     def call_for_nothing(self, method, path):
         """Asks for something, as the operator, whose answer has no body."""
         headers = {"Authorization": f"Bearer {self.admin_token}"}
         request = urllib.request.Request(self.url + path, headers=headers, method=method)
-        urllib.request.urlopen(request, timeout=COMMAND_SECS_MAX).close()
+        self._open(request).close()
 
     def make_key(self):
         return self.as_operator("POST", "/v1/api-keys", {"description": "tests", "all": True})["api_key"]
@@ -116,7 +131,7 @@ class Server:
         headers = {"X-API-Key": key} if key else {"Authorization": f"Bearer {self.admin_token}"}
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.http + path, data=data, headers=headers, method=method)
-        with urllib.request.urlopen(request, timeout=COMMAND_SECS_MAX) as answer:
+        with self._open(request) as answer:
             return json.load(answer)
 
     def stop(self):

@@ -1,4 +1,4 @@
-//! A server's limit on open files, and ports that are switched off.
+//! A server's limit on open files, ports that are switched off, and ports that other machines could reach.
 
 mod support;
 
@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use support::{Server, homeport, path};
+use support::{Server, complaint, homeport, path};
 
 const TOKEN: &str = "an admin token of the tests";
 /// Limit for every wait.
@@ -100,4 +100,67 @@ fn dynamodb_port_can_be_switched_off() {
         ("authorization", &format!("Bearer {TOKEN}")),
     );
     assert_eq!(status, 200);
+}
+
+#[test]
+fn exposed_port_without_tls_creates_nothing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let data_dir = directory.path().join("data");
+    for (flag, setting) in [
+        ("--http-listen", "http.listen"),
+        ("--dynamodb-listen", "dynamodb.listen"),
+        ("--mqtt-listen", "mqtt.listen"),
+    ] {
+        let arguments = ["serve", "--data-dir", path(&data_dir), flag, "0.0.0.0:0"];
+        let message = complaint(&arguments);
+        assert!(message.contains(setting), "{message}");
+        assert!(message.contains("--insecure"), "{message}");
+        assert!(!data_dir.exists(), "{flag}");
+    }
+}
+
+#[test]
+fn insecure_server_listens_on_all_addresses() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let data_dir = directory.path().join("data");
+    let mut command = homeport(&["serve", "--data-dir", path(&data_dir), "--insecure"]);
+    command
+        .args(["--http-listen", "0.0.0.0:0", "--mqtt-listen", "0.0.0.0:0"])
+        .args(["--dynamodb-listen", "off"]);
+    let server = Server::spawn(command);
+    assert!(server.url.starts_with("http://0.0.0.0:"), "{}", server.url);
+}
+
+#[test]
+fn settings_of_tls_must_fit_together() {
+    for (arguments, expected) in [
+        (
+            &["--tls-cert", "c"][..],
+            "tls.cert and tls.key must be given together",
+        ),
+        (
+            &["--tls-self-signed", "--tls-cert", "c", "--tls-key", "k"],
+            "tls.self_signed cannot be used",
+        ),
+        (
+            &["--tls-redirect-listen", "127.0.0.1:0"],
+            "tls.redirect_listen needs",
+        ),
+        (
+            &["--tls-self-signed", "--tls-hsts-max-age-secs", "1"],
+            "tls.hsts_max_age_secs needs",
+        ),
+        (
+            &["--mqtt-tls-key", "k"],
+            "mqtt.tls_cert and mqtt.tls_key must be given together",
+        ),
+        (
+            &["--mqtt-tls-listen", "127.0.0.1:0"],
+            "mqtt.tls_listen needs a certificate",
+        ),
+        (&["--mqtt-tls-client-ca", "c"], "mqtt.tls_client_ca needs"),
+    ] {
+        let message = complaint(&[&["serve", "--data-dir", "/nowhere"], arguments].concat());
+        assert!(message.contains(expected), "{arguments:?}: {message}");
+    }
 }

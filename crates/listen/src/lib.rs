@@ -6,8 +6,10 @@ mod accept;
 mod addresses;
 mod connections;
 mod origins;
+mod redirect;
 mod refusal;
 mod timeouts;
+mod tls;
 
 use std::error::Error;
 use std::future::Future;
@@ -21,10 +23,11 @@ use hyper::{Request, Response, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::time::Instant;
 
-use refusal::Refusals;
+use refusal::{Refusals, answer_and_close};
 use timeouts::{Activity, Busy, Timeouts, Watched};
 
 pub use accept::Acceptor;
@@ -33,7 +36,13 @@ pub use addresses::{
 };
 pub use connections::{ConnectionLimits, ConnectionPermit, ConnectionRefused, Connections};
 pub use origins::{AllowedOrigins, Hosts, InvalidOrigin, OriginRefused, is_same_origin};
+pub use redirect::serve_redirects;
 pub use refusal::{REFUSAL_TIMEOUT, REFUSALS_MAX};
+pub use tls::{
+    ByteStream, Certificate, CertificateError, CertificateFiles, PemFileError, Tls, TlsError,
+    TlsProtocols, TlsVersion, certificates_of_file, provider,
+};
+use tls::{PLAIN_HTTP_RESPONSE, is_plain_http};
 
 /// The longest headers of a request, in total.
 const HEADERS_MAX_BYTES: u32 = 16 * 1024;
@@ -49,7 +58,8 @@ pub struct Limits {
     pub connections_max: usize,
     /// The connections of all ports together.
     pub connections: Connections,
-    /// Timeout for the head of a request, from its first byte; for the first request, from the accept of the connection.
+    /// Timeout for the head of a request, from its first byte; for the first request, from the accept of the connection. A TLS
+    /// handshake is part of the first head.
     pub header_timeout: Duration,
     /// Timeout between requests, and for progress while a response is sent.
     pub idle_timeout: Duration,
@@ -63,6 +73,7 @@ pub struct Connection {
     permit: Arc<ConnectionPermit>,
     peer: SocketAddr,
     client: IpAddr,
+    is_tls: bool,
 }
 
 /// A connection that was upgraded to another protocol. While this is held, the connection counts in the limits, and the idle
@@ -79,6 +90,12 @@ impl Connection {
     #[must_use]
     pub fn client(&self) -> IpAddr {
         self.client
+    }
+
+    /// Whether the connection uses TLS up to this server.
+    #[must_use]
+    pub fn is_tls(&self) -> bool {
+        self.is_tls
     }
 
     /// Prepares an upgrade to another protocol. A connection of a trusted proxy then serves one client, and counts
@@ -98,9 +115,10 @@ impl Connection {
     }
 }
 
-/// Serves `listener` over HTTP/1.1 and HTTP/2 until `stop` completes. Requests in progress are finished.
+/// Serves `listener` over HTTP/1.1 and HTTP/2, with or without TLS, until `stop` completes. Requests in progress are finished.
 pub async fn serve<S, B>(
     listener: TcpListener,
+    tls: Option<Tls>,
     limits: Limits,
     service: S,
     stop: impl Future<Output = ()>,
@@ -121,6 +139,7 @@ pub async fn serve<S, B>(
         header: limits.header_timeout,
         idle: limits.idle_timeout,
     };
+    let (stopping, _) = watch::channel(());
     let mut acceptor = Acceptor::new(listener);
     let mut stop = std::pin::pin!(stop);
     loop {
@@ -139,15 +158,20 @@ pub async fn serve<S, B>(
             Ok(permits) => permits,
             Err(reason) => {
                 acceptor.log_refusal(peer, &reason);
-                refusals.refuse(stream, reason);
+                // A TLS handshake would cost more than the refusal is worth.
+                if tls.is_none() {
+                    refusals.refuse(stream, reason);
+                }
                 continue;
             }
         };
+        let accepted_at = Instant::now();
         let activity = Arc::new(Activity::default());
-        let stream = Watched::new(stream, timeouts, Arc::clone(&activity));
+        let watched = Arc::clone(&activity);
         let service = service.clone();
         let connections = limits.connections.clone();
         let request_permit = Arc::clone(&permit);
+        let is_tls = tls.is_some();
         let handle = service_fn(move |mut request: Request<Incoming>| {
             let connection = Connection {
                 activity: Arc::clone(&activity),
@@ -155,6 +179,7 @@ pub async fn serve<S, B>(
                 client: connections.proxies().client(peer.ip(), request.headers()),
                 connections: connections.clone(),
                 permit: Arc::clone(&request_permit),
+                is_tls,
             };
             let answering = activity.begin_request(request.version() == Version::HTTP_2);
             request.extensions_mut().insert(connection);
@@ -165,24 +190,64 @@ pub async fn serve<S, B>(
                 answer
             }
         });
-        let connection = builder
-            .serve_connection_with_upgrades(TokioIo::new(stream), handle)
-            .into_owned();
-        let connection = graceful.watch(connection);
+        let (tls, builder) = (tls.clone(), Arc::clone(&builder));
+        let (watcher, mut stopped) = (graceful.watcher(), stopping.subscribe());
         tokio::spawn(async move {
             let _permits = (port_permit, permit);
+            let watch = |stream| Watched::new(stream, timeouts, watched, accepted_at);
+            let stream: Box<dyn ByteStream> = match tls {
+                None => Box::new(watch(stream)),
+                Some(tls) => tokio::select! {
+                    opened = open_tls(stream, &tls, accepted_at + timeouts.header, watch) => match opened {
+                        Some(stream) => stream,
+                        None => return,
+                    },
+                    _ = stopped.changed() => return,
+                },
+            };
+            let connection = builder
+                .serve_connection_with_upgrades(TokioIo::new(stream), handle)
+                .into_owned();
             // A client may disconnect at any time.
-            if let Err(error) = connection.await {
+            if let Err(error) = watcher.watch(connection).await {
                 tracing::debug!(error, "connection closed early");
             }
         });
     }
     drop(acceptor);
+    // Ends unfinished handshakes.
+    drop(stopping);
     if tokio::time::timeout(DRAIN_MAX, graceful.shutdown())
         .await
         .is_err()
     {
         tracing::warn!("some connections did not close in time");
+    }
+}
+
+/// Completes the TLS handshake of an accepted connection. `None` if there is no TLS; a client that speaks plain HTTP gets a
+/// response that says so.
+async fn open_tls<S: ByteStream + 'static>(
+    stream: TcpStream,
+    tls: &Tls,
+    until: Instant,
+    watch: impl FnOnce(TcpStream) -> S,
+) -> Option<Box<dyn ByteStream>> {
+    let is_plain = tokio::time::timeout_at(until, is_plain_http(&stream)).await;
+    match is_plain {
+        Ok(Ok(false)) => {}
+        Ok(Ok(true)) => {
+            answer_and_close(stream, PLAIN_HTTP_RESPONSE).await;
+            return None;
+        }
+        Ok(Err(_)) | Err(_) => return None,
+    }
+    match tls.accept(watch(stream)).await {
+        Ok(stream) => Some(stream),
+        Err(error) => {
+            tracing::debug!(%error, "a TLS handshake failed");
+            None
+        }
     }
 }
 

@@ -71,7 +71,7 @@ impl FromStr for AllowedOrigins {
 }
 
 impl AllowedOrigins {
-    /// Checks a request. Returns the origin of the web page that sent it, if there is one.
+    /// Checks a request. `is_tls` states whether it came over TLS. Returns the origin of the web page that sent it, if there is one.
     ///
     /// # Errors
     /// If the request must be rejected.
@@ -80,6 +80,7 @@ impl AllowedOrigins {
         headers: &'a HeaderMap,
         uri: &Uri,
         hosts: Hosts,
+        is_tls: bool,
     ) -> Result<Option<&'a HeaderValue>, OriginRefused> {
         if hosts == Hosts::LocalOrListed {
             let mut named = named_hosts(headers, uri).peekable();
@@ -96,7 +97,7 @@ impl AllowedOrigins {
             .origins
             .iter()
             .any(|listed| listed.eq_ignore_ascii_case(text));
-        if sent.next().is_some() || !(is_listed || is_same_origin(headers, uri)) {
+        if sent.next().is_some() || !(is_listed || is_same_origin(headers, uri, is_tls)) {
             return Err(OriginRefused::Origin);
         }
         Ok(Some(origin))
@@ -111,19 +112,26 @@ impl AllowedOrigins {
     }
 }
 
-/// Whether the web page that sent a request was loaded from the host that the request names.
+/// Whether the web page that sent a request was loaded from the host that the request names. A request over TLS must come from a
+/// page that was loaded over TLS too: whoever controls the network can forge a page of `http://` with the same host. Without TLS,
+/// a proxy may have added it, so that both schemes are possible.
 #[must_use]
-pub fn is_same_origin(headers: &HeaderMap, uri: &Uri) -> bool {
+pub fn is_same_origin(headers: &HeaderMap, uri: &Uri, is_tls: bool) -> bool {
     let origin = headers.get(ORIGIN).and_then(|origin| origin.to_str().ok());
     let origin = origin.and_then(|origin| origin.split_once("://"));
     match (origin, named_hosts(headers, uri).next()) {
-        (Some((_, origin)), Some(host)) => origin.eq_ignore_ascii_case(host),
+        (Some((scheme, origin)), Some(host)) => {
+            (!is_tls || scheme.eq_ignore_ascii_case("https")) && origin.eq_ignore_ascii_case(host)
+        }
         _ => false,
     }
 }
 
 /// The hosts that a request names: in `Host`, and in its target with HTTP/2 or in absolute form.
-fn named_hosts<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> impl Iterator<Item = &'a str> {
+pub(crate) fn named_hosts<'a>(
+    headers: &'a HeaderMap,
+    uri: &'a Uri,
+) -> impl Iterator<Item = &'a str> {
     let in_headers = headers.get_all(HOST).iter();
     in_headers
         // A value that is not text becomes the empty host, which is never allowed.
@@ -133,7 +141,7 @@ fn named_hosts<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> impl Iterator<Item =
 
 /// The name in `name`, `name:port`, `[IPv6]` or `[IPv6]:port`, without the dot that may end a name. `None` for
 /// anything else, such as a user name before the host.
-fn host_name(host: &str) -> Option<&str> {
+pub(crate) fn host_name(host: &str) -> Option<&str> {
     let (name, port) = match host.strip_prefix('[') {
         Some(rest) => {
             let (address, rest) = rest.split_once(']')?;
@@ -216,16 +224,23 @@ mod tests {
             ("", false),
         ] {
             let headers = headers(host, None);
-            let outcome = allowed.check(&headers, &uri, Hosts::LocalOrListed);
+            let outcome = allowed.check(&headers, &uri, Hosts::LocalOrListed, false);
             assert_eq!(outcome.is_ok(), expected, "{host}");
-            assert!(allowed.check(&headers, &uri, Hosts::Any).is_ok(), "{host}");
+            assert!(
+                allowed.check(&headers, &uri, Hosts::Any, false).is_ok(),
+                "{host}"
+            );
         }
         let none = HeaderMap::new();
-        let outcome = allowed.check(&none, &uri, Hosts::LocalOrListed);
+        let outcome = allowed.check(&none, &uri, Hosts::LocalOrListed, false);
         assert_eq!(outcome, Err(OriginRefused::Host));
         let mut two = headers("localhost", None);
         two.append(HOST, HeaderValue::from_static("evil.example"));
-        assert!(allowed.check(&two, &uri, Hosts::LocalOrListed).is_err());
+        assert!(
+            allowed
+                .check(&two, &uri, Hosts::LocalOrListed, false)
+                .is_err()
+        );
         let local = headers("localhost", None);
         for (target, expected) in [
             ("http://localhost:8000/", true),
@@ -236,6 +251,7 @@ mod tests {
                 &local,
                 &target.parse().expect("a URI"),
                 Hosts::LocalOrListed,
+                false,
             );
             assert_eq!(outcome.is_ok(), expected, "{target}");
         }
@@ -258,8 +274,25 @@ mod tests {
             ("null", false),
         ] {
             let headers = headers("localhost:8000", Some(origin));
-            let outcome = allowed.check(&headers, &uri, Hosts::Any);
+            let outcome = allowed.check(&headers, &uri, Hosts::Any, false);
             assert_eq!(outcome.is_ok(), expected, "{origin}");
+        }
+    }
+
+    #[test]
+    fn page_without_tls_is_another_origin() {
+        let uri = Uri::from_static("/");
+        for (origin, is_tls, expected) in [
+            ("https://hub.local:8080", true, true),
+            ("http://hub.local:8080", true, false),
+            ("https://hub.local", true, false),
+            // Behind a proxy that terminates TLS, and without one.
+            ("https://hub.local:8080", false, true),
+            ("http://hub.local:8080", false, true),
+        ] {
+            let headers = headers("hub.local:8080", Some(origin));
+            let outcome = is_same_origin(&headers, &uri, is_tls);
+            assert_eq!(outcome, expected, "{origin} {is_tls}");
         }
     }
 

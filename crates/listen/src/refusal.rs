@@ -1,4 +1,4 @@
-//! The 503 response to connections beyond the limits.
+//! Responses to connections that are refused, such as 503 to those beyond the limits.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -38,13 +38,14 @@ impl Refusals {
             return;
         };
         tokio::spawn(async move {
-            refuse(stream, reason).await;
+            answer_and_close(stream, &response(reason)).await;
             drop(permit);
         });
     }
 }
 
-async fn refuse(mut stream: TcpStream, reason: ConnectionRefused) {
+/// Sends a response to the first request of a connection, and closes it.
+pub(crate) async fn answer_and_close(mut stream: TcpStream, response: &str) {
     let mut unread = [0; READ_BYTES];
     // Clients expect a response only after they have sent a request.
     let first = tokio::time::timeout(REFUSAL_TIMEOUT, stream.read(&mut unread)).await;
@@ -52,7 +53,7 @@ async fn refuse(mut stream: TcpStream, reason: ConnectionRefused) {
         return;
     }
     let closing = async {
-        stream.write_all(response(reason).as_bytes()).await?;
+        stream.write_all(response.as_bytes()).await?;
         stream.shutdown().await?;
         // Closing with unread bytes would reset the connection, and the client could lose the response.
         while stream.read(&mut unread).await? > 0 {}

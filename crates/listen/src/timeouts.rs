@@ -82,8 +82,13 @@ pub(crate) struct Watched<S> {
 }
 
 impl<S> Watched<S> {
-    pub(crate) fn new(stream: S, timeouts: Timeouts, activity: Arc<Activity>) -> Self {
-        let now = Instant::now();
+    /// Watches a stream that was accepted at `now`.
+    pub(crate) fn new(
+        stream: S,
+        timeouts: Timeouts,
+        activity: Arc<Activity>,
+        now: Instant,
+    ) -> Self {
         let first = timeouts.header.min(timeouts.idle);
         Self {
             stream,
@@ -230,7 +235,10 @@ mod tests {
 
     fn pair() -> (Watched<tokio::io::DuplexStream>, tokio::io::DuplexStream) {
         let (near, far) = tokio::io::duplex(4);
-        (Watched::new(near, TIMEOUTS, Arc::default()), far)
+        (
+            Watched::new(near, TIMEOUTS, Arc::default(), Instant::now()),
+            far,
+        )
     }
 
     /// Waits for a byte that never comes. Returns the time until the stream failed.

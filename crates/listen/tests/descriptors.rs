@@ -37,7 +37,13 @@ async fn port_survives_lack_of_descriptors() {
     };
     let answer =
         service_fn(|_| async { Ok::<_, Infallible>(Response::new(Full::<Bytes>::from("done"))) });
-    tokio::spawn(serve(listener, limits, answer, std::future::pending()));
+    tokio::spawn(serve(
+        listener,
+        None,
+        limits,
+        answer,
+        std::future::pending(),
+    ));
     // The client has its descriptor; none is left for the server.
     let waiting = std::net::TcpStream::connect(address).expect("connects");
     waiting.set_nonblocking(true).expect("set");

@@ -25,14 +25,16 @@ pub use console::{
     CommitTimes, Console, EXPORTS_MAX, SESSION_SECS_DEFAULT, Sessions, Storage, StoredTable,
 };
 pub use listen::{
-    AddressRanges, AllowedOrigins, ConnectionLimits, Connections, ForwardedHeader, Limits,
-    REFUSALS_MAX, TrustedProxies, serve,
+    AddressRanges, AllowedOrigins, Certificate, CertificateError, CertificateFiles,
+    ConnectionLimits, Connections, ForwardedHeader, Limits, REFUSALS_MAX, Tls, TlsError,
+    TlsProtocols, TlsVersion, TrustedProxies, certificates_of_file, serve, serve_redirects,
+    tls_provider,
 };
 #[cfg(feature = "fuzzing")]
 pub use mqtt::fuzz_packets;
 pub use mqtt::{
     Bridge, BridgeAddress, BridgeSettings, BridgeStatus, BridgeTls, BridgeTlsError, Broker,
-    BrokerParts, MqttSettings, MqttTls, MqttTlsError, MqttVersion, serve_mqtt,
+    BrokerParts, MqttSettings, MqttVersion, serve_mqtt,
 };
 pub use outbound::{
     Delivery, Expo, InvalidRequestSecret, SignedRequests, SmtpRelay, SmtpRelayError, SmtpTls,
@@ -44,5 +46,5 @@ pub use routes::rules::{
     WouldWriteBody,
 };
 pub use routes::time::TimeBody;
-pub use routes::{openapi, router};
+pub use routes::{openapi, router, with_hsts};
 pub use state::{AppState, ClockState, Health, StoreClock};

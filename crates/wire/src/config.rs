@@ -9,7 +9,7 @@ use std::time::Duration;
 use homeport_engine::{Clock, SystemClock};
 
 use crate::access::Policy;
-use homeport_listen::{AllowedOrigins, Connections};
+use homeport_listen::{AllowedOrigins, Connections, Tls};
 
 /// The defaults suit a small machine and local use.
 #[derive(Debug, Clone)]
@@ -23,6 +23,8 @@ pub struct Config {
     pub connections_max: usize,
     /// The connections of all ports together.
     pub connections: Connections,
+    /// TLS of this port; without it, the port speaks plain HTTP.
+    pub tls: Option<Tls>,
     /// Allowed origins of web pages, and hosts that requests may name when there are no credentials.
     pub allowed_origins: AllowedOrigins,
     /// Time for the head of a request.
@@ -61,6 +63,7 @@ impl Default for Config {
             credentials: Vec::new(),
             connections_max: 1024,
             connections: Connections::default(),
+            tls: None,
             allowed_origins: AllowedOrigins::default(),
             header_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(120),

@@ -11,7 +11,7 @@ use hyper::{Method, Request};
 use crate::answer::{self, HttpAnswer};
 use crate::failure::Failure;
 use crate::service::Service;
-use homeport_listen::Hosts;
+use homeport_listen::{Connection, Hosts};
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST");
 const EXPOSED: HeaderValue = HeaderValue::from_static("x-amzn-RequestId, x-amz-crc32");
@@ -28,19 +28,23 @@ impl Service {
             true => Hosts::LocalOrListed,
             false => Hosts::Any,
         };
-        let origin = match config
-            .allowed_origins
-            .check(request.headers(), request.uri(), hosts)
-        {
-            Ok(origin) => origin.cloned(),
-            Err(reason) => {
-                let failure = Failure::origin_refused(reason);
-                let id = self.next_request_id();
-                let body = failure.body();
-                let answer = answer::answer(failure.status(), answer::AMZ_JSON, &id, body, false);
-                return answer::closing(answer, request.version());
-            }
-        };
+        let connection = request.extensions().get::<Connection>();
+        let is_tls = connection.is_some_and(Connection::is_tls);
+        let origin =
+            match config
+                .allowed_origins
+                .check(request.headers(), request.uri(), hosts, is_tls)
+            {
+                Ok(origin) => origin.cloned(),
+                Err(reason) => {
+                    let failure = Failure::origin_refused(reason);
+                    let id = self.next_request_id();
+                    let body = failure.body();
+                    let answer =
+                        answer::answer(failure.status(), answer::AMZ_JSON, &id, body, false);
+                    return answer::closing(answer, request.version());
+                }
+            };
         let Some(origin) = origin else {
             return self.handle(request).await;
         };

@@ -18,10 +18,11 @@ impl Service {
             header_timeout: self.config().header_timeout,
             idle_timeout: self.config().idle_timeout,
         };
+        let tls = self.config().tls.clone();
         let handle = service_fn(move |request| {
             let service = self.clone();
             async move { Ok::<_, Infallible>(service.handle_from_network(request).await) }
         });
-        homeport_listen::serve(listener, limits, handle, stop).await;
+        homeport_listen::serve(listener, tls, limits, handle, stop).await;
     }
 }

@@ -7,11 +7,13 @@ import datetime
 import email.utils
 import http.client
 import json
+import os
 import re
+import ssl
 import urllib.error
 import urllib.parse
 import urllib.request
-from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple, Union
 
 from .reading import Device
 
@@ -60,16 +62,29 @@ class Answer:
 
 
 class Client:
-    def __init__(self, url: str, api_key: str, timeout_secs: float = 30.0) -> None:
+    def __init__(
+        self,
+        url: str,
+        api_key: str,
+        timeout_secs: float = 30.0,
+        ca_file: Optional[Union[str, "os.PathLike[str]"]] = None,
+    ) -> None:
+        """`ca_file` is a PEM file with the only certificates to trust, by default those of this machine."""
         if _API_KEY.fullmatch(api_key) is None:
             raise ValueError("the API key must be graphic ASCII characters")
-        if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
+        scheme = urllib.parse.urlsplit(url).scheme
+        if scheme not in ("http", "https"):
             raise ValueError("the URL must begin with http:// or https://")
+        if ca_file is not None and scheme != "https":
+            raise ValueError("ca_file needs a URL that begins with https://")
         self._url = url.rstrip("/")
         self._api_key = api_key
         self._timeout_secs = timeout_secs
         # Following a redirect would send the key to an unconfigured address.
-        self._opener = urllib.request.build_opener(_NoRedirects)
+        handlers: List[urllib.request.BaseHandler] = [_NoRedirects()]
+        if ca_file is not None:
+            handlers.append(urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=ca_file)))
+        self._opener = urllib.request.build_opener(*handlers)
 
     def __repr__(self) -> str:
         return f"Client({self._url!r})"

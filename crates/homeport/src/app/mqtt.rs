@@ -1,9 +1,10 @@
 //! Starts MQTT: the broker, its ports, and the bridge to another broker.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use homeport_server::{Bridge, Broker, Connections, MqttSettings, MqttTls, serve_mqtt};
+use homeport_server::{Bridge, Broker, Connections, MqttSettings, Tls, serve_mqtt};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::app::background::BoxFuture;
@@ -39,23 +40,21 @@ impl Mqtt {
     pub(crate) async fn start(
         broker: &Broker,
         settings: &config::Mqtt,
+        tls: Option<(SocketAddr, Tls)>,
         bridge: Option<Bridge>,
         connections: &Connections,
         tasks: &Tasks,
         stop: impl Fn() -> BoxFuture,
     ) -> anyhow::Result<Self> {
         let mut listeners = JoinSet::new();
-        let listener = bind(settings.listen, "mqtt-listen").await?;
-        print_line!("MQTT on mqtt://{}", listener.local_addr()?);
         let serve =
             |listener, tls| serve_mqtt(listener, tls, broker.clone(), connections.clone(), stop());
-        listeners.spawn(serve(listener, None));
-        if let (Some(address), Some(certificate), Some(key)) =
-            (settings.tls_listen, &settings.tls_cert, &settings.tls_key)
-        {
-            let client_ca = settings.tls_client_ca.as_deref();
-            let tls =
-                MqttTls::load(certificate, key, client_ca).context("preparing TLS for MQTT")?;
+        if let Some(address) = settings.listen.0 {
+            let listener = bind(address, "mqtt-listen").await?;
+            print_line!("MQTT on mqtt://{}", listener.local_addr()?);
+            listeners.spawn(serve(listener, None));
+        }
+        if let Some((address, tls)) = tls {
             let listener = bind(address, "mqtt-tls-listen").await?;
             print_line!("MQTT with TLS on mqtts://{}", listener.local_addr()?);
             listeners.spawn(serve(listener, Some(tls)));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use homeport_engine::Engine;
-use homeport_server::Connections;
+use homeport_server::{Connections, Tls};
 use homeport_wire::Config;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -15,11 +15,13 @@ use tokio::task::JoinHandle;
 use crate::app::background::{Background, BoxFuture};
 use crate::app::bridge;
 use crate::app::dynamodb_credentials;
+use crate::app::exposure;
 use crate::app::mqtt::Mqtt;
 use crate::app::network;
 use crate::app::state;
 use crate::app::tasks::Tasks;
-use crate::client::address;
+use crate::app::tls::ServerTls;
+use crate::client::address::{self, ServerUrl};
 use crate::config::{DurabilitySetting, Settings};
 use crate::storage::backend::Backend;
 use crate::storage::descriptors::DescriptorLimit;
@@ -28,17 +30,27 @@ use crate::storage::secrets;
 pub(crate) async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
     // Installed first, so that a signal during opening also stops cleanly.
     let stop = StopSignals::listen()?;
+    // Before anything is created.
+    exposure::check(&settings)?;
     let descriptors = DescriptorLimit::raise();
     let connections_max = network::connections_max(&settings.network, descriptors);
     let connections = network::connections(&settings.network, connections_max);
     let backend = Backend::open(&settings).await?;
     let data_dir = &settings.data.dir;
     address::forget(data_dir)?;
+    let tls = ServerTls::prepare(&settings).context("preparing TLS")?;
     let pepper = secrets::pepper(&settings, &backend.store).await?;
     let admin_token = secrets::admin_token(&settings)?;
     let tasks = Tasks::default();
-    let (state, bridge_status) =
-        state::state(&backend, &settings, pepper, &admin_token, &tasks).await?;
+    let (state, bridge_status) = state::state(
+        &backend,
+        &settings,
+        pepper,
+        &admin_token,
+        &tasks,
+        &tls.expiry,
+    )
+    .await?;
     print_line!(
         "connections: up to {connections_max} at one time, with a limit of {} open files",
         descriptors.count()
@@ -61,17 +73,19 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
     }
     let listener = bind(settings.http.listen, "http-listen").await?;
     let (stopping, stopped) = tokio::sync::watch::channel(false);
+    warn_unwritten(tls.renewal.write_certificate());
     let dynamodb = match (&backend.engine, settings.dynamodb.listen.0) {
         (Some(engine), Some(address)) => {
             let stop = until(stopped.clone());
-            let config = dynamodb_config(&settings, &connections)?;
-            let (address, task) = serve_dynamodb(engine, address, config, stop).await?;
-            warn_unwritten(address::write_dynamodb(data_dir, address));
+            let config = dynamodb_config(&settings, &connections, tls.http.clone())?;
+            let (url, task) = serve_dynamodb(engine, address, config, stop).await?;
+            warn_unwritten(address::write_dynamodb(data_dir, &url));
             Some(task)
         }
         _ => None,
     };
     let listening = listener.local_addr()?;
+    let url = ServerUrl::new(listening, tls.http.is_some());
     let limits = network::http_limits(&settings.http, &settings.network, &connections);
     let background = Background::start(&backend, &state, &settings, &tasks, || {
         Box::pin(until(stopped.clone()))
@@ -81,6 +95,7 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
     let mqtt = Mqtt::start(
         &state.broker,
         &settings.mqtt,
+        tls.mqtt,
         bridge,
         &connections,
         &tasks,
@@ -88,15 +103,36 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
     )
     .await?;
     let live = state.console.live.clone();
-    let router = homeport_server::router(state);
+    let mut router = homeport_server::router(state);
+    let hsts_secs = settings.tls.hsts_max_age_secs.get();
+    if hsts_secs > 0 {
+        router = homeport_server::with_hsts(router, hsts_secs);
+    }
+    let redirects = match settings.tls.redirect_listen {
+        Some(address) => {
+            let redirects = bind(address, "tls-redirect-listen").await?;
+            print_line!("redirects from http://{}", redirects.local_addr()?);
+            let (limits, stop) = (limits.clone(), until(stopped.clone()));
+            let serving =
+                homeport_server::serve_redirects(redirects, limits, listening.port(), stop);
+            Some(tokio::spawn(serving))
+        }
+        None => None,
+    };
+    let renewal = tls.renewal.run_until(until(stopped.clone()));
+    let renewal = tasks.spawn("TLS certificates", renewal);
     let server = tokio::spawn(homeport_server::serve(
         listener,
+        tls.http,
         limits,
         router,
         until(stopped),
     ));
-    warn_unwritten(address::write(data_dir, listening));
-    print_line!("listening on http://{listening}");
+    warn_unwritten(address::write(data_dir, &url));
+    if let Some(self_signed) = &tls.self_signed {
+        self_signed.print_usage(&url);
+    }
+    print_line!("listening on {url}");
     let signal = stop.wait().await;
     print_line!("{signal}: finishing accepted requests");
     // Removed first, so that commands do not contact a server that is stopping.
@@ -113,6 +149,14 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
             .await
             .context("waiting for DynamoDB connections to close")?;
     }
+    if let Some(redirects) = redirects {
+        redirects
+            .await
+            .context("waiting for the redirects to end")?;
+    }
+    renewal
+        .await
+        .context("waiting for the check of certificates to end")?;
     mqtt.end().await?;
     background.end().await?;
     backend.close().await?;
@@ -157,22 +201,27 @@ async fn serve_dynamodb(
     address: SocketAddr,
     config: Config,
     stop: impl Future<Output = ()> + Send + 'static,
-) -> anyhow::Result<(SocketAddr, JoinHandle<()>)> {
+) -> anyhow::Result<(ServerUrl, JoinHandle<()>)> {
     config.check_address(address)?;
     let listener = bind(address, "dynamodb-listen").await?;
-    let address = listener.local_addr()?;
-    print_line!("DynamoDB's protocol on http://{address}");
+    let url = ServerUrl::new(listener.local_addr()?, config.tls.is_some());
+    print_line!("DynamoDB's protocol on {url}");
     let service = homeport_wire::service(engine.clone(), config);
-    Ok((address, tokio::spawn(service.serve(listener, stop))))
+    Ok((url, tokio::spawn(service.serve(listener, stop))))
 }
 
-fn dynamodb_config(settings: &Settings, connections: &Connections) -> anyhow::Result<Config> {
+fn dynamodb_config(
+    settings: &Settings,
+    connections: &Connections,
+    tls: Option<Tls>,
+) -> anyhow::Result<Config> {
     let dynamodb = &settings.dynamodb;
     Ok(Config {
         region: dynamodb.region.clone(),
         credentials: dynamodb_credentials::of(dynamodb)?,
         connections_max: dynamodb.connections.count(),
         connections: connections.clone(),
+        tls,
         allowed_origins: settings.network.allowed_origins.clone(),
         header_timeout: network::header_timeout(&settings.network),
         idle_timeout: Duration::from_secs(dynamodb.idle_timeout_secs.get()),

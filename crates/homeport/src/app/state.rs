@@ -23,6 +23,7 @@ use crate::app::console;
 use crate::app::mqtt;
 use crate::app::rules;
 use crate::app::tasks::Tasks;
+use crate::app::tls::CertificateExpiry;
 use crate::config::{JwtAlgorithm, Settings};
 use crate::storage::backend::Backend;
 use crate::storage::secrets::{self, Secret};
@@ -39,6 +40,7 @@ pub(crate) async fn state(
     pepper: Secret,
     admin_token: &Secret,
     tasks: &Tasks,
+    certificates: &CertificateExpiry,
 ) -> anyhow::Result<(AppState, Arc<BridgeStatus>)> {
     // IMPORTANT: installed first, because handles that are created before it record nothing.
     let metrics = homeport_server::install_recorder()?;
@@ -54,6 +56,7 @@ pub(crate) async fn state(
         missing: Mutex::default(),
         bridge: is_bridge_required.then(|| Arc::clone(&bridge)),
         tasks: tasks.clone(),
+        certificates: certificates.clone(),
     });
     let deps = AppDeps {
         store: Arc::clone(&backend.store),
@@ -172,6 +175,7 @@ struct ServerStatus {
     /// Set if the server is not ready without its bridge.
     bridge: Option<Arc<BridgeStatus>>,
     tasks: Tasks,
+    certificates: CertificateExpiry,
 }
 
 #[async_trait]
@@ -202,6 +206,14 @@ impl Health for ServerStatus {
     }
 
     fn warning(&self) -> Option<String> {
+        let warnings = [self.clock_warning(), self.certificates.warning()];
+        let warnings: Vec<String> = warnings.into_iter().flatten().collect();
+        (!warnings.is_empty()).then(|| warnings.join("; "))
+    }
+}
+
+impl ServerStatus {
+    fn clock_warning(&self) -> Option<String> {
         let status = self.engine.as_ref()?.clock_status();
         status.is_suspended.then(|| {
             let hours = (status.wall_ms - status.commit_ms) / MS_PER_HOUR;
@@ -301,47 +313,53 @@ impl ServerStatus {
 
 impl Gauges for ServerStatus {
     fn read(&self) -> Vec<(&'static str, f64)> {
-        let Some(engine) = &self.engine else {
-            return Vec::new();
-        };
-        let metrics = engine.metrics();
-        let clock = engine.clock_status();
-        let condition = engine.condition();
-        let is_short = matches!(condition, Condition::DiskShort | Condition::DiskFull);
-        let is_failed = !is_short && condition != Condition::Ready;
-        vec![
-            (
-                "homeport_clock_unconfirmed",
-                f64::from(u8::from(clock.is_suspended)),
-            ),
-            (
-                "homeport_clock_lead_seconds",
-                (clock.wall_ms - clock.commit_ms) as f64 / 1e3,
-            ),
-            ("homeport_disk_free_bytes", metrics.disk_free_bytes as f64),
-            ("homeport_disk_short", f64::from(u8::from(is_short))),
-            ("homeport_writes_failed", f64::from(u8::from(is_failed))),
-            ("homeport_store_reopened", metrics.reopened as f64),
-            ("homeport_commits", metrics.commits as f64),
-            ("homeport_commit_bytes", metrics.commit_bytes as f64),
-            (
-                "homeport_commit_seconds",
-                metrics.commit_micros as f64 / 1e6,
-            ),
-            (
-                "homeport_flush_wait_seconds",
-                metrics.flush_wait_micros as f64 / 1e6,
-            ),
-            ("homeport_expired_items", metrics.expired as f64),
-            ("homeport_queue_bytes", metrics.queued_bytes as f64),
-            (
-                "homeport_write_buffer_bytes",
-                metrics.write_buffer_bytes as f64,
-            ),
-            ("homeport_cache_bytes", metrics.cache_bytes as f64),
-            ("homeport_disk_bytes", metrics.disk_bytes as f64),
-        ]
+        let mut gauges = self.engine.as_ref().map_or_else(Vec::new, engine_gauges);
+        if let Some(expires_at) = self.certificates.earliest() {
+            let name = "homeport_tls_certificate_expiry_timestamp_seconds";
+            gauges.push((name, expires_at as f64));
+        }
+        gauges
     }
+}
+
+fn engine_gauges(engine: &Engine) -> Vec<(&'static str, f64)> {
+    let metrics = engine.metrics();
+    let clock = engine.clock_status();
+    let condition = engine.condition();
+    let is_short = matches!(condition, Condition::DiskShort | Condition::DiskFull);
+    let is_failed = !is_short && condition != Condition::Ready;
+    vec![
+        (
+            "homeport_clock_unconfirmed",
+            f64::from(u8::from(clock.is_suspended)),
+        ),
+        (
+            "homeport_clock_lead_seconds",
+            (clock.wall_ms - clock.commit_ms) as f64 / 1e3,
+        ),
+        ("homeport_disk_free_bytes", metrics.disk_free_bytes as f64),
+        ("homeport_disk_short", f64::from(u8::from(is_short))),
+        ("homeport_writes_failed", f64::from(u8::from(is_failed))),
+        ("homeport_store_reopened", metrics.reopened as f64),
+        ("homeport_commits", metrics.commits as f64),
+        ("homeport_commit_bytes", metrics.commit_bytes as f64),
+        (
+            "homeport_commit_seconds",
+            metrics.commit_micros as f64 / 1e6,
+        ),
+        (
+            "homeport_flush_wait_seconds",
+            metrics.flush_wait_micros as f64 / 1e6,
+        ),
+        ("homeport_expired_items", metrics.expired as f64),
+        ("homeport_queue_bytes", metrics.queued_bytes as f64),
+        (
+            "homeport_write_buffer_bytes",
+            metrics.write_buffer_bytes as f64,
+        ),
+        ("homeport_cache_bytes", metrics.cache_bytes as f64),
+        ("homeport_disk_bytes", metrics.disk_bytes as f64),
+    ]
 }
 
 #[cfg(test)]
@@ -364,6 +382,7 @@ mod tests {
             missing: Mutex::default(),
             bridge: None,
             tasks: Tasks::default(),
+            certificates: CertificateExpiry::default(),
         };
         assert!(status.missing_tables().await.is_empty());
         engine.delete_table("tokens").await.expect("deleted");

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 
-use crate::client::pool::{Pool, pool};
+use crate::client::pool::{Pool, Trust, pool};
 use crate::config::{Settings, Url, shown};
 use crate::storage::secrets;
 
@@ -39,7 +39,7 @@ struct Problem {
 }
 
 impl ServerClient {
-    pub(crate) fn new(url: &Url, settings: &Settings) -> anyhow::Result<Self> {
+    pub(crate) fn new(url: &Url, settings: &Settings, trust: Trust) -> anyhow::Result<Self> {
         let url = url.to_string();
         let address: Uri = url
             .parse()
@@ -51,7 +51,7 @@ impl ServerClient {
             )
         })?;
         Ok(Self {
-            pool: pool(&address, IDLE_MAX)?,
+            pool: pool(&address, IDLE_MAX, trust)?,
             shown: shown(&url),
             url,
             token: token.text,

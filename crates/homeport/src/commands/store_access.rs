@@ -4,6 +4,7 @@ use anyhow::{Context as _, bail};
 use homeport_engine::{Engine, OpenError};
 
 use crate::client::address;
+use crate::client::pool::Trust;
 use crate::client::server_client::ServerClient;
 use crate::config::{Settings, StoreKind, Url};
 use crate::storage::backend::{self, Backend};
@@ -17,7 +18,7 @@ impl StoreAccess {
     /// Connects to the server at `url` if there is one, else opens the store.
     pub(super) async fn open(settings: &Settings, url: Option<&Url>) -> anyhow::Result<Self> {
         if let Some(url) = url {
-            return Self::connect(url, settings);
+            return Self::connect(url, settings, Trust::Roots);
         }
         match settings.store.kind {
             StoreKind::Dynamodb => Ok(Self::Store(Backend::open(settings).await?)),
@@ -42,13 +43,17 @@ impl StoreAccess {
                     "{} is in use by a server; connecting to {url}",
                     data_dir.display()
                 );
-                Self::connect(&url, settings)
+                let trust = match url.has_tls() {
+                    true => Trust::Certificate(address::certificate_file(data_dir)),
+                    false => Trust::Roots,
+                };
+                Self::connect(&url, settings, trust)
             }
             Err(error) => Err(error).with_context(|| format!("opening {}", data_dir.display())),
         }
     }
 
-    fn connect(url: &Url, settings: &Settings) -> anyhow::Result<Self> {
-        ServerClient::new(url, settings).map(|server| Self::Server(Box::new(server)))
+    fn connect(url: &Url, settings: &Settings, trust: Trust) -> anyhow::Result<Self> {
+        ServerClient::new(url, settings, trust).map(|server| Self::Server(Box::new(server)))
     }
 }

@@ -20,7 +20,7 @@ pub(crate) use layers::{ConfigError, Values};
 pub(crate) use sections::{
     Bridge, BridgeProtocolSetting, DurabilitySetting, Dynamodb, Encryption, ForwardedHeaderSetting,
     Http, JwtAlgorithm, LogFormat, Logs, Mqtt, Network, Settings, SmtpTlsSetting,
-    Store as StoreSettings, StoreKind,
+    Store as StoreSettings, StoreKind, TlsVersionSetting,
 };
 pub(crate) use show::{effective, reference, template};
 pub(crate) use url::shown;

@@ -1,6 +1,6 @@
 //! Declares every setting once. `docs/configuration.md` is generated from this file.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use crate::config::layers::{ConfigError, Values};
@@ -71,8 +71,30 @@ section! {
         forwarded_header: ForwardedHeaderSetting = Some("x-forwarded-for"), flag "network-forwarded-header" HEADER;
         /// Separated by commas: origins of web pages, such as https://app.example.com, that may use DynamoDB's port and MQTT over WebSockets; and hosts, such as db.example.com, that requests without credentials may name on DynamoDB's port. The server's own pages, localhost and loopback addresses are always allowed
         allowed_origins: AllowedOrigins = None, flag "network-allowed-origins" ORIGINS;
-        /// Timeout for the headers of an HTTP request, in seconds; for the first request of a connection it starts when the connection is accepted
+        /// Whether ports without TLS may listen on addresses that are not loopback addresses; trusted_proxies permits that too
+        insecure: bool = Some("false"), flag "insecure" BOOLEAN;
+        /// Timeout for the headers of an HTTP request, in seconds; for the first request of a connection it starts when the connection is accepted, and includes the TLS handshake
         header_timeout_secs: BoundedInteger<1, 3600> = Some("10"), flag "network-header-timeout-secs" SECONDS;
+    }
+}
+
+section! {
+    /// TLS of all ports, with one certificate unless MQTT has its own.
+    Tls ["tls"] {
+        /// PEM file with the server's certificate and its intermediate certificates. With it, the HTTP port and DynamoDB's port speak TLS only, and MQTT gets a port with TLS
+        cert: Option<PathBuf> = None, flag "tls-cert" FILE;
+        /// PEM file with the private key of the certificate
+        key: Option<PathBuf> = None, flag "tls-key" FILE;
+        /// For a first try instead of cert and key: whether to use a certificate that the server creates in the data directory
+        self_signed: bool = Some("false"), flag "tls-self-signed" BOOLEAN;
+        /// Oldest version of TLS that clients may use
+        min_version: TlsVersionSetting = Some("1.2"), flag "tls-min-version" VERSION;
+        /// Interval at which the files are checked for a new certificate, in seconds
+        reload_every_secs: BoundedInteger<1, 86_400> = Some("10"), flag "tls-reload-every-secs" SECONDS;
+        /// Address of a port that redirects plain HTTP to the HTTP address with TLS; off by default
+        redirect_listen: Option<SocketAddr> = None, flag "tls-redirect-listen" ADDRESS;
+        /// How long browsers must use TLS for all ports of this host (HSTS), in seconds; 0 switches that off
+        hsts_max_age_secs: BoundedInteger<0, 63_072_000> = Some("0"), flag "tls-hsts-max-age-secs" SECONDS;
     }
 }
 
@@ -91,11 +113,11 @@ section! {
 section! {
     /// MQTT for devices and for programs that subscribe to their messages.
     Mqtt ["mqtt"] {
-        /// Address of MQTT; MQTT over WebSockets is at /mqtt of the HTTP address
-        listen: SocketAddr = Some("127.0.0.1:1883"), flag "mqtt-listen" ADDRESS;
-        /// Address of MQTT with TLS; off by default
-        tls_listen: Option<SocketAddr> = None, flag "mqtt-tls-listen" ADDRESS;
-        /// TLS: PEM file with the server's certificate and its intermediate certificates
+        /// Address of MQTT without TLS, or off; MQTT over WebSockets is at /mqtt of the HTTP address
+        listen: OptionalPort = Some("127.0.0.1:1883"), flag "mqtt-listen" ADDRESS;
+        /// Address of MQTT with TLS, or off; 127.0.0.1:8883 by default if there is a certificate
+        tls_listen: Option<OptionalPort> = None, flag "mqtt-tls-listen" ADDRESS;
+        /// TLS: PEM file with the certificate of MQTT and its intermediate certificates; by default that of tls.cert
         tls_cert: Option<PathBuf> = None, flag "mqtt-tls-cert" FILE;
         /// TLS: PEM file with the private key of the certificate
         tls_key: Option<PathBuf> = None, flag "mqtt-tls-key" FILE;
@@ -367,6 +389,16 @@ choices! {
 }
 
 choices! {
+    /// Versions of TLS.
+    TlsVersionSetting {
+        /// TLS 1.2 and newer
+        V1_2 = "1.2",
+        /// TLS 1.3 and newer
+        V1_3 = "1.3",
+    }
+}
+
+choices! {
     /// When a write is acknowledged.
     DurabilitySetting {
         /// After it is on disk: survives a power cut
@@ -451,6 +483,7 @@ all! {
     store: Store,
     encryption: Encryption,
     network: Network,
+    tls: Tls,
     http: Http,
     mqtt: Mqtt,
     bridge: Bridge,
@@ -470,7 +503,28 @@ all! {
     logs: Logs,
 }
 
+/// Where MQTT with TLS listens if there is a certificate and no other address is set.
+const MQTT_TLS_LISTEN: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8883);
+
+impl Tls {
+    /// Whether the HTTP port and DynamoDB's port use TLS.
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.self_signed || self.cert.is_some()
+    }
+}
+
 impl Settings {
+    /// The address of MQTT with TLS, if it has a certificate.
+    pub(crate) fn mqtt_tls_listen(&self) -> Option<SocketAddr> {
+        let has_certificate = self.tls.is_enabled() || self.mqtt.tls_cert.is_some();
+        match self.mqtt.tls_listen {
+            Some(set) => set.0,
+            None => Some(MQTT_TLS_LISTEN),
+        }
+        .filter(|_| has_certificate)
+    }
+
     /// Checks combinations of settings.
     fn check(&self) -> Result<(), ConfigError> {
         let both = [
@@ -482,16 +536,7 @@ impl Settings {
                 "dynamodb.access_key_id and dynamodb.secret_access_key must be given together",
             ));
         }
-        let mqtt = &self.mqtt;
-        let has_tls = mqtt.tls_listen.is_some();
-        if mqtt.tls_cert.is_some() != has_tls
-            || mqtt.tls_key.is_some() != has_tls
-            || mqtt.tls_client_ca.is_some() && !has_tls
-        {
-            return Err(ConfigError::Together(
-                "mqtt.tls_listen, mqtt.tls_cert and mqtt.tls_key must be given together, and mqtt.tls_client_ca needs them",
-            ));
-        }
+        self.check_tls()?;
         self.check_bridge()?;
         self.check_encryption()?;
         self.check_table_key()?;
@@ -531,6 +576,30 @@ impl Settings {
             _ => {}
         }
         Ok(())
+    }
+
+    fn check_tls(&self) -> Result<(), ConfigError> {
+        let (tls, mqtt) = (&self.tls, &self.mqtt);
+        let is_any = |listen: Option<OptionalPort>| listen.is_some_and(|listen| listen.0.is_some());
+        let problem = if tls.cert.is_some() != tls.key.is_some() {
+            "tls.cert and tls.key must be given together"
+        } else if tls.self_signed && tls.cert.is_some() {
+            "tls.self_signed cannot be used with tls.cert and tls.key"
+        } else if tls.redirect_listen.is_some() && !tls.is_enabled() {
+            "tls.redirect_listen needs tls.cert and tls.key, or tls.self_signed"
+        } else if tls.hsts_max_age_secs.get() > 0 && tls.cert.is_none() {
+            // Browsers let nobody continue to a host with HSTS whose certificate they do not trust.
+            "tls.hsts_max_age_secs needs tls.cert and tls.key"
+        } else if mqtt.tls_cert.is_some() != mqtt.tls_key.is_some() {
+            "mqtt.tls_cert and mqtt.tls_key must be given together"
+        } else if is_any(mqtt.tls_listen) && self.mqtt_tls_listen().is_none() {
+            "mqtt.tls_listen needs a certificate: set tls.cert and tls.key, or mqtt.tls_cert and mqtt.tls_key"
+        } else if mqtt.tls_client_ca.is_some() && self.mqtt_tls_listen().is_none() {
+            "mqtt.tls_client_ca needs MQTT with TLS: set tls.cert and tls.key, or mqtt.tls_cert and mqtt.tls_key"
+        } else {
+            return Ok(());
+        };
+        Err(ConfigError::Together(problem))
     }
 
     fn check_encryption(&self) -> Result<(), ConfigError> {

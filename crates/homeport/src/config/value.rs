@@ -81,6 +81,12 @@ impl<const MIN: u64, const MAX: u64> BoundedInteger<MIN, MAX> {
     }
 }
 
+impl Url {
+    pub(crate) fn has_tls(&self) -> bool {
+        self.0.starts_with("https://")
+    }
+}
+
 impl fmt::Display for Url {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.0)

@@ -22,17 +22,22 @@ const ADMIN_TOKEN_FILE: &str = "admin-token";
 const PEPPER_FILE: &str = "api-key-pepper";
 const USER_JWT_FILE: &str = "user-jwt-secret";
 const RULES_HTTP_FILE: &str = "rules-http-secret";
+/// The authority of self-signed certificates, which clients trust, and its key.
+pub(crate) const TLS_CA_FILE: &str = "tls-ca.pem";
+pub(crate) const TLS_CA_KEY_FILE: &str = "tls-ca-key.pem";
 
 /// The error when API keys are stored but the pepper that hashed them is unknown.
 const PEPPER_MISSING: &str = "the store has API keys, but the pepper that hashed them is missing, and with another one they are \
     all invalid; set API_KEY_PEPPER, or copy the file api-key-pepper from the data directory of the server that created them";
 
 /// Secret files that a data directory may contain.
-pub(crate) const FILES: [&str; 4] = [
+pub(crate) const FILES: [&str; 6] = [
     ADMIN_TOKEN_FILE,
     PEPPER_FILE,
     USER_JWT_FILE,
     RULES_HTTP_FILE,
+    TLS_CA_FILE,
+    TLS_CA_KEY_FILE,
 ];
 
 /// A secret, and whether it was created just now.
@@ -154,6 +159,12 @@ fn make(path: &Path, text_of: impl FnOnce([u8; RANDOM_BYTES]) -> String) -> anyh
     let mut bytes = [0; RANDOM_BYTES];
     getrandom::fill(&mut bytes).context("getting random bytes")?;
     let text = text_of(bytes);
+    write_private(path, &format!("{text}\n"))?;
+    Ok(Secret { text, is_new: true })
+}
+
+/// Writes a file that only its owner can read. It appears only when it is complete.
+pub(crate) fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
     let unfinished = path.with_extension("new");
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
@@ -161,7 +172,7 @@ fn make(path: &Path, text_of: impl FnOnce([u8; RANDOM_BYTES]) -> String) -> anyh
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let write = || -> std::io::Result<()> {
         let mut file = options.open(&unfinished)?;
-        writeln!(file, "{text}")?;
+        file.write_all(text.as_bytes())?;
         file.sync_all()?;
         fs::rename(&unfinished, path)?;
         // IMPORTANT: data made with a secret is durable, so the secret's directory entry must be too.
@@ -170,8 +181,7 @@ fn make(path: &Path, text_of: impl FnOnce([u8; RANDOM_BYTES]) -> String) -> anyh
             None => Ok(()),
         }
     };
-    write().with_context(|| format!("writing {}", path.display()))?;
-    Ok(Secret { text, is_new: true })
+    write().with_context(|| format!("writing {}", path.display()))
 }
 
 #[cfg(test)]

@@ -32,6 +32,13 @@ pub(crate) fn client_address(extensions: &Extensions) -> IpAddr {
         .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), Connection::client)
 }
 
+/// Whether a request came over TLS up to this server.
+pub(crate) fn is_tls(extensions: &Extensions) -> bool {
+    extensions
+        .get::<Connection>()
+        .is_some_and(Connection::is_tls)
+}
+
 /// The value of a header, if it is text.
 pub(crate) fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())

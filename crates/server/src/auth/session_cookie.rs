@@ -2,11 +2,11 @@
 //! browser send the cookie, but it cannot set our header or our origin.
 
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 
 use homeport_listen::is_same_origin;
 
-use super::header_text;
+use super::{header_text, is_tls};
 use crate::console::Sessions;
 use crate::problem::Problem;
 
@@ -42,10 +42,7 @@ pub(crate) fn session_token(headers: &HeaderMap) -> Option<&str> {
 /// Rejects requests that change something unless the console's page sent them.
 pub(crate) fn check_origin(parts: &Parts) -> Result<(), Problem> {
     let is_safe = matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS);
-    if is_safe
-        || header_text(&parts.headers, HEADER) == Some("1")
-            && is_from_our_page(&parts.headers, &parts.uri)
-    {
+    if is_safe || header_text(&parts.headers, HEADER) == Some("1") && is_from_our_page(parts) {
         return Ok(());
     }
     Err(Problem::new(
@@ -56,18 +53,19 @@ pub(crate) fn check_origin(parts: &Parts) -> Result<(), Problem> {
 }
 
 /// Whether the browser says that a page of this server sent the request.
-pub(crate) fn is_from_our_page(headers: &HeaderMap, uri: &Uri) -> bool {
+pub(crate) fn is_from_our_page(parts: &Parts) -> bool {
+    let headers = &parts.headers;
     // Browsers send this header over HTTPS and to localhost only. It is the most reliable one.
     if let Some(site) = header_text(headers, "sec-fetch-site") {
         return site == "same-origin";
     }
-    is_same_origin(headers, uri)
+    is_same_origin(headers, &parts.uri, is_tls(&parts.extensions))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::http::HeaderValue;
+    use axum::http::{HeaderValue, Request};
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
         let pairs = pairs.iter();
@@ -95,7 +93,6 @@ mod tests {
 
     #[test]
     fn only_our_own_page_is_from_our_page() {
-        let uri = Uri::from_static("/v1/rules");
         for (pairs, expected) in [
             (&[("sec-fetch-site", "same-origin")][..], true),
             (&[("sec-fetch-site", "same-site")], false),
@@ -130,11 +127,9 @@ mod tests {
             (&[("origin", "null"), ("host", "hub.local:8080")], false),
             (&[("host", "hub.local:8080")], false),
         ] {
-            assert_eq!(
-                is_from_our_page(&headers(pairs), &uri),
-                expected,
-                "{pairs:?}"
-            );
+            let (mut parts, ()) = Request::new(()).into_parts();
+            parts.headers = headers(pairs);
+            assert_eq!(is_from_our_page(&parts), expected, "{pairs:?}");
         }
     }
 }

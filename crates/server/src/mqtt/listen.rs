@@ -5,15 +5,13 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use homeport_listen::{Acceptor, ConnectionRefused, Connections, REFUSALS_MAX};
+use homeport_listen::{Acceptor, ByteStream, ConnectionRefused, Connections, REFUSALS_MAX, Tls};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
 use super::broker::Broker;
 use super::connection;
-use super::tls::MqttTls;
-use super::transport::Io;
 
 /// When the operating system probes a silent peer: clients may turn MQTT's own keep-alive off.
 const PROBE_AFTER: Duration = Duration::from_secs(300);
@@ -22,7 +20,7 @@ const PROBE_AFTER: Duration = Duration::from_secs(300);
 /// broker ends.
 pub async fn serve_mqtt(
     listener: TcpListener,
-    tls: Option<MqttTls>,
+    tls: Option<Tls>,
     broker: Broker,
     connections: Connections,
     stop: impl Future<Output = ()>,
@@ -75,7 +73,7 @@ async fn refuse(stream: TcpStream, broker: Broker, client: IpAddr, permit: Owned
     drop(permit);
 }
 
-async fn serve_tls<P>(stream: TcpStream, tls: MqttTls, broker: Broker, client: IpAddr, permits: P) {
+async fn serve_tls<P>(stream: TcpStream, tls: Tls, broker: Broker, client: IpAddr, permits: P) {
     let limit = broker.settings().connect_timeout;
     match tokio::time::timeout(limit, tls.accept(stream)).await {
         Ok(Ok(stream)) => serve_one(stream, broker, client, permits).await,
@@ -85,7 +83,12 @@ async fn serve_tls<P>(stream: TcpStream, tls: MqttTls, broker: Broker, client: I
 }
 
 /// Serves a connection, which holds its permits until it ends.
-pub(super) async fn serve_one<P>(io: Box<dyn Io>, broker: Broker, client: IpAddr, permits: P) {
+pub(super) async fn serve_one<P>(
+    io: Box<dyn ByteStream>,
+    broker: Broker,
+    client: IpAddr,
+    permits: P,
+) {
     connection::serve(io, broker, client).await;
     drop(permits);
 }

@@ -12,7 +12,6 @@ mod measure;
 mod pipeline;
 mod refusal_log;
 mod settings;
-mod tls;
 mod transport;
 mod websocket;
 
@@ -24,5 +23,4 @@ pub use codec::Version as MqttVersion;
 pub use codec::fuzzing::packets as fuzz_packets;
 pub use listen::serve_mqtt;
 pub use settings::MqttSettings;
-pub use tls::{MqttTls, MqttTlsError};
 pub(crate) use websocket::{NoUpgrade, upgrade};

@@ -7,18 +7,14 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf as _, BytesMut};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use homeport_listen::ByteStream;
+use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 
 /// Bytes of one read.
 const READ_BYTES: usize = 16 * 1024;
 
-/// A stream of bytes: TCP, TLS or a WebSocket.
-pub(super) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
-
 pub(super) struct Transport {
-    io: Box<dyn Io>,
+    io: Box<dyn ByteStream>,
     /// Read and not decoded yet.
     pub(super) read: BytesMut,
     /// Not written yet.
@@ -27,7 +23,7 @@ pub(super) struct Transport {
 }
 
 impl Transport {
-    pub(super) fn new(io: Box<dyn Io>) -> Self {
+    pub(super) fn new(io: Box<dyn ByteStream>) -> Self {
         Self {
             io,
             read: BytesMut::new(),

@@ -36,6 +36,7 @@ use crate::request_id;
 use crate::state::AppState;
 
 pub(crate) use records::answers_in_envelope;
+pub use security_headers::with_hsts;
 
 /// Timeout of every request.
 const REQUEST_SECS_MAX: u64 = 30;

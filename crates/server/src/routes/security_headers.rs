@@ -1,6 +1,8 @@
-//! Security headers of every page and script.
+//! Security headers of every page and script, and of every response over TLS.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::response::Response;
+use axum::{Router, middleware};
 
 /// Pages load only our own files, cannot be framed, and submit forms only to this server.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; script-src 'self'; style-src 'self'; \
@@ -20,4 +22,18 @@ pub(super) fn add(headers: &mut HeaderMap) {
     ] {
         headers.insert(name, HeaderValue::from_static(value));
     }
+}
+
+/// Makes browsers use TLS for every URL of this host for some time (HSTS).
+pub fn with_hsts(router: Router, max_age_secs: u64) -> Router {
+    let value = HeaderValue::try_from(format!("max-age={max_age_secs}"))
+        .expect("digits are allowed in headers");
+    router.layer(middleware::map_response(move |mut response: Response| {
+        let value = value.clone();
+        async move {
+            let headers = response.headers_mut();
+            headers.insert(header::STRICT_TRANSPORT_SECURITY, value);
+            response
+        }
+    }))
 }

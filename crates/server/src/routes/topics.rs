@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::auth::{
-    Action, ApiKeysOrOperators, Authenticated, Caller, Forbidden, Subject, client_address,
+    Action, ApiKeysOrOperators, Authenticated, Caller, Forbidden, Subject, client_address, is_tls,
     session_cookie,
 };
 use crate::mqtt::access::{Access, SYSTEM};
@@ -129,9 +129,14 @@ async fn open_websocket(
             "this path serves MQTT over WebSockets only",
         )
     })?;
-    let allowed = (state.allowed_origins).check(&parts.headers, &parts.uri, Hosts::Any);
+    let allowed = (state.allowed_origins).check(
+        &parts.headers,
+        &parts.uri,
+        Hosts::Any,
+        is_tls(&parts.extensions),
+    );
     if let Err(reason) = allowed
-        && !session_cookie::is_from_our_page(&parts.headers, &parts.uri)
+        && !session_cookie::is_from_our_page(&parts)
     {
         return Err(Problem::new(
             StatusCode::FORBIDDEN,

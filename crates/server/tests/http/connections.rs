@@ -69,9 +69,15 @@ async fn open_with(limits: Limits) -> Port {
     };
     let (stop, stopped) = oneshot::channel();
     let router = Router::new().route("/", get(handler));
-    let served = tokio::spawn(homeport_server::serve(listener, limits, router, async {
-        let _ = stopped.await;
-    }));
+    let served = tokio::spawn(homeport_server::serve(
+        listener,
+        None,
+        limits,
+        router,
+        async {
+            let _ = stopped.await;
+        },
+    ));
     Port {
         address,
         served,

@@ -235,7 +235,8 @@ impl Server {
             idle_timeout: Duration::from_secs(120),
         };
         let router = homeport_server::router(state);
-        let serving = homeport_server::serve(listener, limits, router, std::future::pending());
+        let serving =
+            homeport_server::serve(listener, None, limits, router, std::future::pending());
         tokio::spawn(serving);
         Self {
             address,

@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 
 use crate::app::serve;
 use crate::client::address;
+use crate::client::tunnel::Tunnel;
 use crate::config::{Secret, Settings};
 use crate::storage::backend;
 
@@ -37,6 +38,8 @@ pub(super) struct Embedded {
     key: AccessKey,
     /// The port that this process serves, if it opened the store.
     served: Option<Served>,
+    /// The way to a server with TLS.
+    _tunnel: Option<Tunnel>,
 }
 
 struct Served {
@@ -61,13 +64,13 @@ impl Embedded {
                 "{} is in use by another process; stop the server, so that nothing writes during --finish",
                 data_dir.display()
             ),
-            Err(OpenError::Locked(_)) => Self::of_server(settings),
+            Err(OpenError::Locked(_)) => Self::of_server(settings).await,
             Err(error) => Err(error).with_context(|| format!("opening {}", data_dir.display())),
         }
     }
 
     /// Access through the server that has the directory open.
-    fn of_server(settings: &Settings) -> anyhow::Result<Self> {
+    async fn of_server(settings: &Settings) -> anyhow::Result<Self> {
         let data_dir = &settings.data.dir;
         let Some(url) = address::read_dynamodb(data_dir) else {
             bail!(
@@ -83,11 +86,23 @@ impl Embedded {
         let id = dynamodb.access_key_id.as_deref().unwrap_or(ANY);
         let secret = dynamodb.secret_access_key.as_ref();
         let secret = secret.map_or(ANY, Secret::reveal);
+        // The AWS SDK can only check a certificate for the name in the URL.
+        let tunnel = match url.has_tls() {
+            true => {
+                let certificate = address::certificate_file(data_dir);
+                Some(Tunnel::open(&url.to_string().parse()?, certificate).await?)
+            }
+            false => None,
+        };
         Ok(Self {
-            url: url.to_string(),
+            url: match &tunnel {
+                Some(tunnel) => format!("http://{}", tunnel.address),
+                None => url.to_string(),
+            },
             region: dynamodb.region.clone(),
             key: AccessKey::new(id, secret),
             served: None,
+            _tunnel: tunnel,
         })
     }
 
@@ -120,6 +135,7 @@ impl Embedded {
             region: settings.dynamodb.region.clone(),
             key: AccessKey::new(ANY, secret),
             served: Some(Served { engine, stop, task }),
+            _tunnel: None,
         })
     }
 

@@ -1,26 +1,25 @@
 //! Connections to another broker, with or without TLS. Only this module names the TLS library for
 //! outgoing MQTT connections.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use homeport_listen::{ByteStream, PemFileError, certificates_of_file, provider};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::pki_types::{PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 
 use super::settings::{BridgeAddress, BridgeSettings, BridgeTls};
-use crate::mqtt::transport::Io;
 
 /// Why TLS to a broker cannot be configured.
 #[derive(Debug, thiserror::Error)]
 pub enum BridgeTlsError {
+    #[error(transparent)]
+    File(#[from] PemFileError),
     #[error("cannot read {}", .0.display())]
-    File(PathBuf, #[source] pem::Error),
-    #[error("{} contains no certificate", .0.display())]
-    Empty(PathBuf),
+    Key(PathBuf, #[source] pem::Error),
     #[error("this machine has no root certificates; name a file of them with bridge.tls_ca")]
     NoRoots,
     #[error("the host {0:?} cannot be the name in a certificate")]
@@ -50,7 +49,7 @@ impl Dial {
     }
 
     /// Opens a connection; the error is the reason of a failure.
-    pub(super) async fn connect(&self) -> Result<Box<dyn Io>, String> {
+    pub(super) async fn connect(&self) -> Result<Box<dyn ByteStream>, String> {
         let BridgeAddress { host, port, .. } = &self.address;
         let stream = TcpStream::connect((host.as_str(), *port)).await;
         let stream = stream.map_err(|error| format!("cannot connect: {error}"))?;
@@ -72,7 +71,7 @@ fn connector(tls: &BridgeTls) -> Result<TlsConnector, BridgeTlsError> {
     let mut roots = RootCertStore::empty();
     match &tls.ca {
         Some(path) => {
-            for certificate in certificates(path)? {
+            for certificate in certificates_of_file(path)? {
                 roots.add(certificate)?;
             }
         }
@@ -85,29 +84,19 @@ fn connector(tls: &BridgeTls) -> Result<TlsConnector, BridgeTlsError> {
             }
         }
     }
-    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    let builder = ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()?
         .with_root_certificates(roots);
     let config = match &tls.client {
         Some((certificate, key)) => {
-            let chain = certificates(certificate)?;
+            let chain = certificates_of_file(certificate)?;
             let key = PrivateKeyDer::from_pem_file(key)
-                .map_err(|error| BridgeTlsError::File(key.clone(), error))?;
+                .map_err(|error| BridgeTlsError::Key(key.clone(), error))?;
             builder.with_client_auth_cert(chain, key)?
         }
         None => builder.with_no_client_auth(),
     };
     Ok(TlsConnector::from(Arc::new(config)))
-}
-
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, BridgeTlsError> {
-    let failed = |error| BridgeTlsError::File(path.to_owned(), error);
-    let all = CertificateDer::pem_file_iter(path).map_err(failed)?;
-    let all = all.collect::<Result<Vec<_>, _>>().map_err(failed)?;
-    if all.is_empty() {
-        return Err(BridgeTlsError::Empty(path.to_owned()));
-    }
-    Ok(all)
 }
 
 impl std::fmt::Debug for Dial {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use homeport_listen::ByteStream;
 use homeport_systems::messages::{Delivery, HOPS_MAX, Message, Publisher, check_topic};
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
@@ -17,7 +18,7 @@ use crate::mqtt::codec::client::{self, BrokerPacket, ConnectOptions};
 use crate::mqtt::codec::{self, Publish, Reason, Refusal, Version};
 use crate::mqtt::pipeline::Pipeline;
 use crate::mqtt::settings::{DRAIN_MAX, FAREWELL_MAX, USER_PROPERTIES_MAX, WRITE_BYTES_MAX};
-use crate::mqtt::transport::{Io, Transport};
+use crate::mqtt::transport::Transport;
 
 /// The largest packet that is read. Messages above the limit for clients are acknowledged and dropped,
 /// because the broker would deliver them again forever.
@@ -53,7 +54,7 @@ pub(super) struct Link {
 impl Link {
     /// Connects and subscribes; the error is the reason of a failure.
     pub(super) async fn open(
-        io: Box<dyn Io>,
+        io: Box<dyn ByteStream>,
         settings: &BridgeSettings,
         broker: &Broker,
         status: &Arc<BridgeStatus>,

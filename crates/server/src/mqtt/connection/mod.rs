@@ -16,6 +16,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use homeport_listen::ByteStream;
 use homeport_systems::messages::{Delivery, Publisher};
 use tokio::time::{Instant, Sleep};
 
@@ -25,7 +26,7 @@ use super::codec::{self, Reason, Refusal, Version, Will};
 use super::pipeline::Pipeline;
 use super::refusal_log::{Refused, RefusedClient};
 use super::settings::{DRAIN_MAX, FAREWELL_MAX, WRITE_STALL_MAX};
-use super::transport::{Io, Transport};
+use super::transport::Transport;
 use handshake::Admitted;
 use inbound::Change;
 use outbound::Outbound;
@@ -95,7 +96,7 @@ impl From<Refusal> for End {
 }
 
 /// Serves a connection until it ends.
-pub(super) async fn serve(io: Box<dyn Io>, broker: Broker, client: IpAddr) {
+pub(super) async fn serve(io: Box<dyn ByteStream>, broker: Broker, client: IpAddr) {
     // Boxed, so that its memory is freed once the connection is open.
     let welcome = Box::pin(handshake::welcome(Transport::new(io), &broker, client));
     let Some(mut connection) = welcome.await.map(Box::new) else {
@@ -109,7 +110,7 @@ pub(super) async fn serve(io: Box<dyn Io>, broker: Broker, client: IpAddr) {
 }
 
 /// Refuses a connection because there are too many.
-pub(super) async fn refuse_busy(io: Box<dyn Io>, broker: &Broker, client: IpAddr) {
+pub(super) async fn refuse_busy(io: Box<dyn ByteStream>, broker: &Broker, client: IpAddr) {
     handshake::refuse_busy(Transport::new(io), broker, client).await;
 }
 

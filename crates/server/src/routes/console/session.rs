@@ -9,7 +9,7 @@ use homeport_systems::time::UtcMillis;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::auth::{client_address, header_text, session_cookie};
+use crate::auth::{client_address, header_text, is_tls, session_cookie};
 use crate::problem::Problem;
 use crate::request::JsonBody;
 use crate::state::AppState;
@@ -46,7 +46,7 @@ pub(in crate::routes) async fn begin_session(
     let is_from_page = ["sec-fetch-site", "origin"]
         .iter()
         .any(|name| parts.headers.contains_key(*name));
-    if is_from_page && !session_cookie::is_from_our_page(&parts.headers, &parts.uri) {
+    if is_from_page && !session_cookie::is_from_our_page(&parts) {
         return Err(Problem::new(
             StatusCode::FORBIDDEN,
             "CROSS_SITE",
@@ -57,7 +57,7 @@ pub(in crate::routes) async fn begin_session(
     state.admin_token.check(body.token.trim(), client)?;
     let sessions = &state.console.sessions;
     let session = sessions.begin();
-    let cookie = set_cookie(&session.token, session.lifetime_secs, &parts.headers)?;
+    let cookie = set_cookie(&session.token, session.lifetime_secs, &parts)?;
     Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response())
 }
 
@@ -93,20 +93,18 @@ pub(in crate::routes) async fn end_session(
         session_cookie::check_origin(&parts)?;
         state.console.sessions.end(token);
     }
-    let cookie = set_cookie("", 0, &parts.headers)?;
+    let cookie = set_cookie("", 0, &parts)?;
     Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response())
 }
 
 /// The cookie is hidden from scripts, not sent by other sites, and limited to TLS if the page was loaded over TLS.
-fn set_cookie(
-    token: &str,
-    lifetime_secs: i64,
-    headers: &HeaderMap,
-) -> Result<HeaderValue, Problem> {
-    // This port serves plain HTTP, so only a proxy can terminate TLS.
-    let secure = match header_text(headers, "x-forwarded-proto") {
-        Some(protocol) if protocol.eq_ignore_ascii_case("https") => "; Secure",
-        _ => "",
+fn set_cookie(token: &str, lifetime_secs: i64, parts: &Parts) -> Result<HeaderValue, Problem> {
+    // Any client may send the header: it can only restrict its own cookie.
+    let is_forwarded_tls = header_text(&parts.headers, "x-forwarded-proto")
+        .is_some_and(|protocol| protocol.eq_ignore_ascii_case("https"));
+    let secure = match is_forwarded_tls || is_tls(&parts.extensions) {
+        true => "; Secure",
+        false => "",
     };
     let name = session_cookie::NAME;
     let value = format!(
