@@ -126,7 +126,7 @@ impl From<ApiKeyError> for Problem {
                 Self::new(StatusCode::NOT_FOUND, "KEY_NOT_FOUND", error.to_string())
             }
             ApiKeyError::Cursor(error) => error.into(),
-            ApiKeyError::Malformed(_) => Self::internal(&error),
+            ApiKeyError::WrongPepper | ApiKeyError::Malformed(_) => Self::internal(&error),
             ApiKeyError::Store(error) => error.into(),
         }
     }

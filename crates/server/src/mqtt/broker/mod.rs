@@ -34,8 +34,7 @@ use super::access::{Access, Credentials};
 use super::measure::Meters;
 use super::refusal_log::RefusalLog;
 use super::settings::MqttSettings;
-use crate::auth::AdminToken;
-use crate::auth::RateLimiter;
+use crate::auth::{AdminToken, KeyVerifier, RateLimiter};
 use retained::Retained;
 use trie::Trie;
 
@@ -104,6 +103,8 @@ pub struct BrokerParts {
     /// Processes every message before its delivery.
     pub intake: Arc<dyn Intake>,
     pub api_keys: Arc<ApiKeys>,
+    /// Shared with HTTP.
+    pub key_verifier: Arc<KeyVerifier>,
     pub admin_token: AdminToken,
     /// Limits the rate of keys, shared with HTTP.
     pub rate_limiter: Arc<RateLimiter>,
@@ -155,6 +156,7 @@ impl Broker {
             intake: parts.intake,
             credentials: Credentials {
                 api_keys: parts.api_keys,
+                key_verifier: parts.key_verifier,
                 admin_token: parts.admin_token,
             },
             rate_limiter: parts.rate_limiter,

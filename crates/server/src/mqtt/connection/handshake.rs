@@ -285,7 +285,7 @@ fn denied(denied: Denied) -> Rejected {
         Denied::Wrong => Refusal::new(Reason::BAD_CREDENTIALS, "invalid user name or password"),
         Denied::TooMany => Refusal::new(
             Reason::CONNECTION_RATE_EXCEEDED,
-            "too many wrong admin tokens were sent; try again later",
+            "too many wrong credentials were sent; try again later",
         ),
         Denied::OtherSystem(_) => Refusal::new(
             Reason::NOT_AUTHORIZED,
