@@ -131,6 +131,37 @@ fn unreachable_keys_are_reported() {
 }
 
 #[test]
+fn wrong_pepper_is_refused_until_keys_are_revoked() {
+    const WRONG: [&str; 2] = ["--api-key-pepper", "a pepper of another server"];
+    let directory = tempfile::tempdir().expect("a directory");
+    let at = ["--data-dir", path(directory.path())];
+    let serve = ["serve", at[0], at[1], "--http-listen", "127.0.0.1:0"];
+    let create = ["keys", "create", "--all", "--json", at[0], at[1]];
+    let created = json(&output(&create));
+    for command in [&serve[..], &create] {
+        let message = complaint(&[command, &WRONG].concat());
+        assert!(message.contains("not the one that hashed"), "{message}");
+        assert!(message.contains("API_KEY_PEPPER"), "{message}");
+    }
+    let server = Server::start(directory.path(), &[]);
+    let key = created["api_key"].as_str().expect("a key");
+    assert_eq!(server.status(DEVICES, ("x-api-key", key)), 200);
+    server.stop("-TERM");
+    // If the pepper is lost, the keys are given up.
+    let key_id = created["key_id"].as_str().expect("an id");
+    output(&["keys", "revoke", key_id, at[0], at[1]]);
+    let server = Server::start(directory.path(), &WRONG);
+    server.stop("-TERM");
+    let renewed = json(&output(&[&create[..], &WRONG].concat()));
+    let message = complaint(&serve);
+    assert!(message.contains("not the one that hashed"), "{message}");
+    let server = Server::start(directory.path(), &WRONG);
+    let key = renewed["api_key"].as_str().expect("a key");
+    assert_eq!(server.status(DEVICES, ("x-api-key", key)), 200);
+    server.stop("-TERM");
+}
+
+#[test]
 fn every_start_needs_the_pepper_of_existing_keys() {
     let directory = tempfile::tempdir().expect("a directory");
     let at = ["--data-dir", path(directory.path())];

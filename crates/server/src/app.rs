@@ -22,7 +22,7 @@ use homeport_systems::time::{EpochMillis, FutureLimit};
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::sync::Semaphore;
 
-use crate::auth::{AdminToken, RateLimit, RateLimiter, UserTokenSettings, UserTokens};
+use crate::auth::{AdminToken, KeyVerifier, RateLimit, RateLimiter, UserTokenSettings, UserTokens};
 use crate::console::{Console, EXPORTS_MAX, Sessions, Storage};
 use crate::metrics::Gauges;
 use crate::mqtt::{Broker, BrokerParts, MqttSettings};
@@ -115,6 +115,8 @@ impl AppState {
             Arc::clone(clock),
             settings.pepper,
         ));
+        let key_verifier = KeyVerifier::new(Arc::clone(&api_keys), Arc::clone(clock));
+        let key_verifier = Arc::new(key_verifier);
         let admin_token = AdminToken::new(&settings.admin_token, Arc::clone(clock));
         let rate_limiter = Arc::new(RateLimiter::new(settings.rate_limit, Arc::clone(clock)));
         let rules = RuleEngine::new(
@@ -138,6 +140,7 @@ impl AppState {
             removal_clock: Arc::clone(&deps.removal_clock),
             intake: Arc::new(rules.clone()),
             api_keys: Arc::clone(&api_keys),
+            key_verifier: Arc::clone(&key_verifier),
             admin_token: admin_token.clone(),
             rate_limiter: Arc::clone(&rate_limiter),
         })
@@ -196,6 +199,7 @@ impl AppState {
             push,
             rules,
             api_keys,
+            key_verifier,
             broker,
             admin_token,
             rate_limiter,

@@ -19,7 +19,8 @@ mod state;
 pub use self::app::{AppDeps, AppSettings, BuildError};
 pub use self::metrics::{Gauges, drain_latencies_until, install_recorder};
 pub use auth::{
-    AdminToken, RateLimit, RateLimiter, UserAlgorithm, UserKeys, UserTokenSettings, UserTokens,
+    AdminToken, KeyVerifier, RateLimit, RateLimiter, UserAlgorithm, UserKeys, UserTokenSettings,
+    UserTokens,
 };
 pub use console::{
     CommitTimes, Console, EXPORTS_MAX, SESSION_SECS_DEFAULT, Sessions, Storage, StoredTable,

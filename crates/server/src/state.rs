@@ -16,7 +16,7 @@ use homeport_systems::telemetry::Telemetry;
 use homeport_systems::time::FutureLimit;
 use metrics_exporter_prometheus::PrometheusHandle;
 
-use crate::auth::{AdminToken, RateLimiter, UserTokens};
+use crate::auth::{AdminToken, KeyVerifier, RateLimiter, UserTokens};
 use crate::console::Console;
 use crate::metrics::Gauges;
 use crate::mqtt::Broker;
@@ -35,6 +35,7 @@ pub struct AppState {
     pub rules: RuleEngine,
     pub alerts: Alerts,
     pub api_keys: Arc<ApiKeys>,
+    pub key_verifier: Arc<KeyVerifier>,
     pub broker: Broker,
     pub admin_token: AdminToken,
     /// Web pages of other origins that may use MQTT over WebSockets.

@@ -40,7 +40,7 @@ struct EncodedCursor {
 
 impl Cursor {
     /// A cursor after the item with the key `start`. `list` must differ for every list, filter and order.
-    pub(crate) fn new(list: impl AsRef<str>, start: Item) -> Self {
+    pub fn new(list: impl AsRef<str>, start: Item) -> Self {
         Self {
             list: digest(list.as_ref()),
             start,
@@ -62,7 +62,10 @@ impl Cursor {
     }
 
     /// The key after which `list` continues.
-    pub(crate) fn start_of(self, list: &str) -> Result<Item, CursorError> {
+    ///
+    /// # Errors
+    /// When the cursor belongs to another list.
+    pub fn start_of(self, list: &str) -> Result<Item, CursorError> {
         if self.list == digest(list) {
             Ok(self.start)
         } else {

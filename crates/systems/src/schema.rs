@@ -217,11 +217,14 @@ pub fn systems(names: &TableNames) -> Vec<System> {
         },
         System {
             name: "api_keys",
-            tables: vec![used(
-                api_keys::schema::api_keys(),
-                &[Get, Put, Update, BatchGet],
-                &[Query],
-            )],
+            tables: vec![
+                used(
+                    api_keys::schema::api_keys(),
+                    &[Get, Put, Update, BatchGet],
+                    &[Query],
+                ),
+                used(api_keys::schema::secret_checks(), &[Get, Put], &[]),
+            ],
         },
     ]
 }

@@ -438,3 +438,56 @@ async fn status_of_many_keys_is_read() {
     assert_eq!(keys.inactive(&all).await, Ok(inactive));
     assert_eq!(keys.inactive(&BTreeSet::new()).await, Ok(BTreeSet::new()));
 }
+
+/// A process with another pepper.
+fn with_pepper(fixture: &Fixture, pepper: &str) -> ApiKeys {
+    let pepper = Pepper::new(pepper.to_owned());
+    ApiKeys::new(
+        Arc::clone(&fixture.store),
+        Arc::clone(&fixture.clock) as _,
+        pepper,
+    )
+}
+
+async fn forget_check(fixture: &Fixture) {
+    let key = Item::new().with(schema::SECRET, schema::PEPPER);
+    let delete = Delete::new(schema::SECRET_CHECKS, key);
+    fixture.store.delete(delete).await.expect("deleted");
+}
+
+#[tokio::test]
+async fn wrong_pepper_is_recognized_after_the_first_key() {
+    let (keys, fixture) = keys().await;
+    let wrong = with_pepper(&fixture, "wrong");
+    assert_eq!(wrong.check_pepper().await, Ok(()), "nothing is hashed yet");
+    let new = NewApiKey::for_all_of("sensors");
+    let (key, _) = keys.create(new).await.expect("a key");
+    assert_eq!(wrong.check_pepper().await, Err(ApiKeyError::WrongPepper));
+    assert_eq!(another(&fixture).check_pepper().await, Ok(()));
+    // Without active keys nothing is lost, and the new pepper counts.
+    keys.revoke(key.key_id).await.expect("revoked");
+    assert_eq!(wrong.check_pepper().await, Ok(()));
+    wrong
+        .create(NewApiKey::for_all_of("sensors"))
+        .await
+        .expect("a key");
+    let earlier = another(&fixture).check_pepper().await;
+    assert_eq!(earlier, Err(ApiKeyError::WrongPepper));
+}
+
+#[tokio::test]
+async fn older_store_gets_its_check_with_a_proven_pepper() {
+    let (keys, fixture) = keys().await;
+    let new = NewApiKey::for_all_of("sensors");
+    let (_, raw) = keys.create(new.clone()).await.expect("a key");
+    forget_check(&fixture).await;
+    let wrong = with_pepper(&fixture, "wrong");
+    // Neither a rejected key nor a new one proves that a pepper is right.
+    assert_eq!(wrong.verify(raw.reveal()).await, Ok(None));
+    wrong.create(new).await.expect("a key");
+    assert_eq!(another(&fixture).check_pepper().await, Ok(()));
+    let right = another(&fixture);
+    let verified = right.verify(raw.reveal()).await.expect("a lookup");
+    assert!(verified.is_some());
+    assert_eq!(wrong.check_pepper().await, Err(ApiKeyError::WrongPepper));
+}

@@ -59,7 +59,7 @@ async fn session_round_trips() {
         identifier: None,
     };
     let session = StoredSession {
-        name: "any/c".to_owned(),
+        owner: "any".to_owned(),
         client_id: "c".to_owned(),
         queue_id: "q".to_owned(),
         expiry_secs: 60,
@@ -79,7 +79,7 @@ async fn session_round_trips() {
     assert_eq!(table.load().await, Ok(vec![leaving.clone()]));
     fixture.clock.advance_ms(61_000);
     assert_eq!(table.load().await, Ok(vec![]));
-    table.remove("any/c").await.expect("removed");
+    table.remove("any", "c").await.expect("removed");
 }
 
 #[tokio::test]

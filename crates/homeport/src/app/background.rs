@@ -88,7 +88,8 @@ impl Background {
                 tasks.spawn("records", async move { records.run_until(stop).await })
             },
             removals: {
-                let (removals, stop) = (Removals::new(removal_store, removal_clock), stop());
+                let removals = Removals::new(removal_store, removal_clock);
+                let (removals, stop) = (removals.with_alerts(state.alerts.clone()), stop());
                 tasks.spawn("removals", async move { removals.run_until(stop).await })
             },
             push: tasks.spawn("push", push.run_until(stop())),

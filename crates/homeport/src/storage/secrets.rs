@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 use homeport_store::{Store, SystemClock};
 use homeport_systems::alerts::WebhookSecret;
-use homeport_systems::api_keys::{self, ApiKeys, Pepper};
+use homeport_systems::api_keys::{self, ApiKeyError, ApiKeys, Pepper};
 
 use crate::config::{self, Settings};
 
@@ -28,7 +28,13 @@ pub(crate) const TLS_CA_KEY_FILE: &str = "tls-ca-key.pem";
 
 /// The error when API keys are stored but the pepper that hashed them is unknown.
 const PEPPER_MISSING: &str = "the store has API keys, but the pepper that hashed them is missing, and with another one they are \
-    all invalid; set API_KEY_PEPPER, or copy the file api-key-pepper from the data directory of the server that created them";
+    all invalid; set API_KEY_PEPPER, or copy the file api-key-pepper from the data directory of the server that created them; if \
+    it is lost, revoke all keys with `homeport keys revoke`, start again and create new ones";
+
+/// The error when the pepper is not the one that hashed the stored API keys.
+const PEPPER_WRONG: &str = "the pepper is not the one that hashed the API keys in this store, so all of them would be rejected; \
+    set API_KEY_PEPPER to the earlier value, or restore the file api-key-pepper in the data directory and unset API_KEY_PEPPER; if \
+    it is lost, revoke all keys with `homeport keys revoke`, start again and create new ones";
 
 /// Secret files that a data directory may contain.
 pub(crate) const FILES: [&str; 6] = [
@@ -49,18 +55,27 @@ pub(crate) struct Secret {
 /// The pepper of API key hashes. It is created if it is missing and the store has no API keys.
 ///
 /// # Errors
-/// When it is missing and the store has API keys, so that no other command can replace it by accident.
+/// When it is missing or wrong and the store has active API keys, so that nothing can replace it by accident.
 pub(crate) async fn pepper(settings: &Settings, store: &Arc<dyn Store>) -> anyhow::Result<Secret> {
-    if let Some(known) = known_pepper(settings)? {
-        return Ok(known);
+    let keys = |pepper: &str| {
+        let pepper = Pepper::new(pepper.to_owned());
+        ApiKeys::new(Arc::clone(store), Arc::new(SystemClock), pepper)
+    };
+    let pepper = match known_pepper(settings)? {
+        Some(known) => known,
+        None => {
+            store.ensure_tables(&api_keys::schema::tables()).await?;
+            if keys("").has_active().await? {
+                bail!(PEPPER_MISSING);
+            }
+            load(None, &settings.data.dir, PEPPER_FILE)?
+        }
+    };
+    match keys(&pepper.text).check_pepper().await {
+        Ok(()) => Ok(pepper),
+        Err(ApiKeyError::WrongPepper) => bail!(PEPPER_WRONG),
+        Err(error) => Err(error).context("checking the pepper of API keys"),
     }
-    store.ensure_tables(&api_keys::schema::tables()).await?;
-    let unusable = Pepper::new(String::new());
-    let keys = ApiKeys::new(Arc::clone(store), Arc::new(SystemClock), unusable);
-    if !keys.list(1, None).await?.items.is_empty() {
-        bail!(PEPPER_MISSING);
-    }
-    load(None, &settings.data.dir, PEPPER_FILE)
 }
 
 /// The pepper of API key hashes, if there is one.

@@ -10,6 +10,7 @@ use axum::http::request::Parts;
 use super::admin_token::TokenRejected;
 use super::caller::Caller;
 use super::permission::Forbidden;
+use super::unknown_keys::KeyRejected;
 use super::user_tokens::is_jwt;
 use super::{bearer_token, client_address, header_text, session_cookie};
 use crate::problem::Problem;
@@ -92,8 +93,8 @@ impl<A: Accepted> FromRequestParts<AppState> for Authenticated<A> {
 async fn verify_api_key(parts: &Parts, state: &AppState) -> Result<Caller, Problem> {
     let sent = header_text(&parts.headers, KEY_HEADER)
         .ok_or_else(|| unauthorized("KEY_MISSING", "send an API key in the header X-API-Key"))?;
-    let key = state.api_keys.verify(sent).await?;
-    let key = key.ok_or_else(|| unauthorized("KEY_INVALID", "unknown or revoked API key"))?;
+    let client = client_address(&parts.extensions);
+    let key = state.key_verifier.verify(sent, client).await?;
     state.rate_limiter.take(key.key_id).map_err(|wait_secs| {
         Problem::new(
             StatusCode::TOO_MANY_REQUESTS,
@@ -145,6 +146,20 @@ async fn verify_token(
         return Err(rejected.into());
     }
     Err(invalid.into())
+}
+
+impl From<KeyRejected> for Problem {
+    fn from(rejected: KeyRejected) -> Self {
+        let detail = rejected.to_string();
+        match rejected {
+            KeyRejected::Unknown => unauthorized("KEY_INVALID", &detail),
+            KeyRejected::TooMany { wait_secs } => {
+                Self::new(StatusCode::TOO_MANY_REQUESTS, "RATE_LIMITED", detail)
+                    .retry_after(wait_secs)
+            }
+            KeyRejected::NotVerified(error) => error.into(),
+        }
+    }
 }
 
 fn unauthorized(code: &'static str, detail: &str) -> Problem {

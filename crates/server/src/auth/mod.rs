@@ -7,6 +7,7 @@ mod caller;
 mod permission;
 mod rate_limit;
 pub(crate) mod session_cookie;
+mod unknown_keys;
 mod user_tokens;
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -22,6 +23,8 @@ pub(crate) use authenticated::{
 pub(crate) use caller::Caller;
 pub(crate) use permission::{Action, Forbidden, Subject};
 pub use rate_limit::{RateLimit, RateLimiter};
+pub(crate) use unknown_keys::KeyRejected;
+pub use unknown_keys::KeyVerifier;
 pub(crate) use user_tokens::UserTokenError;
 pub use user_tokens::{UserAlgorithm, UserKeys, UserTokenSettings, UserTokens};
 

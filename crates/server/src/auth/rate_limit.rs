@@ -87,6 +87,20 @@ impl<K: Eq + Hash> RateLimiter<K> {
         }
     }
 
+    /// Whether a key's bucket has a token.
+    ///
+    /// # Errors
+    /// How many seconds to wait, if the bucket is empty.
+    pub(crate) fn check(&self, key: K) -> Result<(), u64> {
+        let now_ms = self.clock.now_ms();
+        let mut buckets = self.buckets();
+        let tokens = self.filled(*self.bucket(&mut buckets, key, now_ms), now_ms);
+        if tokens < 1.0 {
+            return Err(self.wait_secs(tokens));
+        }
+        Ok(())
+    }
+
     /// Takes a token from a key's bucket.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use homeport_systems::messages::TopicFilter;
 use homeport_systems::telemetry::schema::{COMMANDS, TOPIC_ROOT};
 use sha2::{Digest as _, Sha256};
 
-use crate::auth::{AdminToken, TokenRejected};
+use crate::auth::{AdminToken, KeyRejected, KeyVerifier, TokenRejected};
 
 /// The system whose keys may use topics.
 pub(crate) const SYSTEM: &str = "telemetry";
@@ -30,6 +30,7 @@ pub(crate) enum Access {
 #[derive(Debug, Clone)]
 pub(crate) struct Credentials {
     pub(crate) api_keys: Arc<ApiKeys>,
+    pub(crate) key_verifier: Arc<KeyVerifier>,
     pub(crate) admin_token: AdminToken,
 }
 
@@ -38,7 +39,7 @@ pub(crate) struct Credentials {
 pub(super) enum Denied {
     #[error("invalid user name or password")]
     Wrong,
-    #[error("too many wrong admin tokens were sent; try again later")]
+    #[error("too many wrong credentials were sent; try again later")]
     TooMany,
     #[error("the API key belongs to another system; use a key of telemetry")]
     OtherSystem(KeyId),
@@ -65,8 +66,12 @@ impl Credentials {
                 Err(TokenRejected::TooMany { .. }) => Err(Denied::TooMany),
             };
         }
-        let key = self.api_keys.verify(password).await;
-        let key = key.map_err(Denied::Unknown)?.ok_or(Denied::Wrong)?;
+        let key = self.key_verifier.verify(password, client).await;
+        let key = key.map_err(|rejected| match rejected {
+            KeyRejected::Unknown => Denied::Wrong,
+            KeyRejected::TooMany { .. } => Denied::TooMany,
+            KeyRejected::NotVerified(error) => Denied::Unknown(error),
+        })?;
         if key.system != SYSTEM {
             return Err(Denied::OtherSystem(key.key_id));
         }

@@ -12,6 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
 use super::broker::Broker;
 use super::connection;
+use super::transport::{Peer, TransportKind};
 
 /// When the operating system probes a silent peer: clients may turn MQTT's own keep-alive off.
 const PROBE_AFTER: Duration = Duration::from_secs(300);
@@ -59,7 +60,11 @@ pub async fn serve_mqtt(
         let client = peer.ip();
         match tls.clone() {
             None => {
-                tokio::spawn(serve_one(Box::new(stream), broker.clone(), client, permits));
+                let peer = Peer {
+                    address: client,
+                    transport: TransportKind::Tcp,
+                };
+                tokio::spawn(serve_one(Box::new(stream), broker.clone(), peer, permits));
             }
             Some(tls) => {
                 tokio::spawn(serve_tls(stream, tls, broker.clone(), client, permits));
@@ -76,19 +81,20 @@ async fn refuse(stream: TcpStream, broker: Broker, client: IpAddr, permit: Owned
 async fn serve_tls<P>(stream: TcpStream, tls: Tls, broker: Broker, client: IpAddr, permits: P) {
     let limit = broker.settings().connect_timeout;
     match tokio::time::timeout(limit, tls.accept(stream)).await {
-        Ok(Ok(stream)) => serve_one(stream, broker, client, permits).await,
+        Ok(Ok(stream)) => {
+            let peer = Peer {
+                address: client,
+                transport: TransportKind::Tls,
+            };
+            serve_one(stream, broker, peer, permits).await;
+        }
         Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
         Err(_) => tracing::debug!("a TLS handshake took too long"),
     }
 }
 
 /// Serves a connection, which holds its permits until it ends.
-pub(super) async fn serve_one<P>(
-    io: Box<dyn ByteStream>,
-    broker: Broker,
-    client: IpAddr,
-    permits: P,
-) {
-    connection::serve(io, broker, client).await;
+pub(super) async fn serve_one<P>(io: Box<dyn ByteStream>, broker: Broker, peer: Peer, permits: P) {
+    connection::serve(io, broker, peer).await;
     drop(permits);
 }

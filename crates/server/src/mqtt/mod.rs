@@ -16,11 +16,14 @@ mod transport;
 mod websocket;
 
 pub use bridge::{Bridge, BridgeAddress, BridgeSettings, BridgeStatus, BridgeTls, BridgeTlsError};
-pub(crate) use broker::PublishRefusal;
 pub use broker::{Broker, BrokerParts};
+pub(crate) use broker::{
+    ClientFilter, ClientProblem, ClientState, ClientView, ConnectedClient, NoClient, PublishRefusal,
+};
 pub use codec::Version as MqttVersion;
 #[cfg(feature = "fuzzing")]
 pub use codec::fuzzing::packets as fuzz_packets;
 pub use listen::serve_mqtt;
 pub use settings::MqttSettings;
+pub(crate) use transport::TransportKind;
 pub(crate) use websocket::{NoUpgrade, upgrade};

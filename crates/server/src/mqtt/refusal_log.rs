@@ -56,6 +56,16 @@ pub(super) enum Refused<'a> {
     Subscription(&'a str),
 }
 
+impl<'a> Refused<'a> {
+    pub(super) fn kind_and_topic(self) -> (&'static str, Option<&'a str>) {
+        match self {
+            Self::Connection(topic) => ("connection", topic),
+            Self::Publish(topic) => ("publish", Some(topic)),
+            Self::Subscription(filter) => ("subscription", Some(filter)),
+        }
+    }
+}
+
 impl RefusalLog {
     pub(super) fn new(clock: &Arc<dyn Clock>) -> Self {
         Self {
@@ -68,11 +78,7 @@ impl RefusalLog {
     /// Counts a refusal, and logs it within the limits.
     pub(super) fn record(&self, refused: Refused<'_>, client: RefusedClient<'_>, why: Refusal) {
         let reason = why.reason.name();
-        let (kind, topic) = match refused {
-            Refused::Connection(topic) => ("connection", topic),
-            Refused::Publish(topic) => ("publish", Some(topic)),
-            Refused::Subscription(filter) => ("subscription", Some(filter)),
-        };
+        let (kind, topic) = refused.kind_and_topic();
         counter!("homeport_mqtt_refused_total", "kind" => kind, "reason" => reason).increment(1);
         if is_ordinary_end(why.reason) {
             return;
@@ -101,12 +107,15 @@ impl RefusalLog {
 fn is_ordinary_end(reason: Reason) -> bool {
     matches!(
         reason,
-        Reason::SHUTTING_DOWN | Reason::TAKEN_OVER | Reason::KEEP_ALIVE_TIMEOUT
+        Reason::SHUTTING_DOWN
+            | Reason::TAKEN_OVER
+            | Reason::KEEP_ALIVE_TIMEOUT
+            | Reason::ADMINISTRATIVE_ACTION
     )
 }
 
 /// The first characters of a text.
-struct Shortened<'a>(&'a str);
+pub(super) struct Shortened<'a>(pub(super) &'a str);
 
 impl fmt::Display for Shortened<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

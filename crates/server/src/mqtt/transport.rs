@@ -3,6 +3,7 @@
 
 use std::io;
 use std::mem::MaybeUninit;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -12,6 +13,21 @@ use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 
 /// Bytes of one read.
 const READ_BYTES: usize = 16 * 1024;
+
+/// The client at the other end of a connection.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Peer {
+    pub(crate) address: IpAddr,
+    pub(crate) transport: TransportKind,
+}
+
+/// How a client is connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TransportKind {
+    Tcp,
+    Tls,
+    WebSocket,
+}
 
 pub(super) struct Transport {
     io: Box<dyn ByteStream>,

@@ -14,6 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::broker::Broker;
 use super::listen::serve_one;
+use super::transport::{Peer, TransportKind};
 
 /// The subprotocol that clients must name, as MQTT requires.
 const SUBPROTOCOL: &str = "mqtt";
@@ -57,7 +58,11 @@ pub(crate) fn upgrade(
             socket,
             unread: Bytes::new(),
         };
-        serve_one(Box::new(stream), broker, client, (permit, upgraded)).await;
+        let peer = Peer {
+            address: client,
+            transport: TransportKind::WebSocket,
+        };
+        serve_one(Box::new(stream), broker, peer, (permit, upgraded)).await;
     }))
 }
 

@@ -8,6 +8,8 @@ use homeport_systems::fleet::{EntryType, Health, SYSTEMS, System, SystemName};
 use homeport_systems::push::{DeviceVerdict, InterruptionLevel, Priority};
 use homeport_systems::time::Order;
 
+use crate::mqtt::{ClientState, MqttVersion, TransportKind};
+
 /// Declares a newtype that is read from one of several texts, and its schema.
 macro_rules! api_choice {
     ($(#[doc = $doc:literal])* $name:ident as $schema:literal: $inner:ty {
@@ -137,6 +139,31 @@ api_enum! {
         "online" => Online,
         "late" => Late,
         "silent" => Silent,
+    }
+}
+
+api_enum! {
+    /// Whether an MQTT client is connected
+    MqttClientState as "MqttClientState": ClientState {
+        "connected" => Connected,
+        "offline" => Offline,
+    }
+}
+
+api_enum! {
+    /// How an MQTT client is connected
+    MqttTransport as "MqttTransport": TransportKind {
+        "tcp" => Tcp,
+        "tls" => Tls,
+        "websocket" => WebSocket,
+    }
+}
+
+api_enum! {
+    /// Version of MQTT
+    MqttProtocolVersion as "MqttProtocolVersion": MqttVersion {
+        "3.1.1" => V3,
+        "5" => V5,
     }
 }
 

@@ -19,7 +19,7 @@ use homeport_systems::time::TimeInFuture;
 
 use super::Problem;
 use crate::auth::UserTokenError;
-use crate::mqtt::PublishRefusal;
+use crate::mqtt::{NoClient, PublishRefusal};
 
 /// Wait before a retry when the store or a key set is unavailable.
 const RETRY_AFTER_SECS: u64 = 1;
@@ -50,6 +50,17 @@ impl From<StoreError> for Problem {
 impl From<CursorError> for Problem {
     fn from(error: CursorError) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "INVALID_CURSOR", error.to_string())
+    }
+}
+
+impl From<NoClient> for Problem {
+    fn from(error: NoClient) -> Self {
+        let detail = error.to_string();
+        match error {
+            NoClient::Missing => Self::new(StatusCode::NOT_FOUND, "CLIENT_NOT_FOUND", detail),
+            NoClient::Ambiguous(_) => Self::new(StatusCode::CONFLICT, "CLIENT_AMBIGUOUS", detail),
+            NoClient::Store(error) => error.into(),
+        }
     }
 }
 
@@ -115,7 +126,7 @@ impl From<ApiKeyError> for Problem {
                 Self::new(StatusCode::NOT_FOUND, "KEY_NOT_FOUND", error.to_string())
             }
             ApiKeyError::Cursor(error) => error.into(),
-            ApiKeyError::Malformed(_) => Self::internal(&error),
+            ApiKeyError::WrongPepper | ApiKeyError::Malformed(_) => Self::internal(&error),
             ApiKeyError::Store(error) => error.into(),
         }
     }

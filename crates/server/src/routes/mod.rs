@@ -6,6 +6,7 @@ pub(crate) mod chargers;
 mod console;
 mod docs;
 mod health;
+mod mqtt_clients;
 pub(crate) mod push;
 mod records;
 pub(crate) mod rules;
@@ -53,6 +54,11 @@ fn documented() -> OpenApiRouter<AppState> {
         .merge(rules::documented())
         .routes(routes!(api_keys::create_api_key, api_keys::list_api_keys))
         .routes(routes!(api_keys::revoke_api_key))
+        .routes(routes!(mqtt_clients::list_mqtt_clients))
+        .routes(routes!(
+            mqtt_clients::get_mqtt_client,
+            mqtt_clients::end_mqtt_client
+        ))
         .routes(routes!(time::get_time))
         .routes(routes!(time::confirm_time))
         .routes(routes!(health::get_health))

@@ -495,6 +495,34 @@ async fn wrong_bearer_tokens_are_limited_on_every_route() {
 }
 
 #[tokio::test]
+async fn unknown_keys_are_limited_by_address() {
+    let server = Server::start().await;
+    let key = server.key().await;
+    let send = async |key: &str, client: &str| {
+        let headers = [("x-api-key", key), ("x-forwarded-for", client)];
+        server.send("GET", DEVICES, &headers, None).await
+    };
+    let unknown = |number: usize| format!("{number:064x}");
+    for number in 0..100 {
+        let answer = send(&unknown(number), "192.0.2.1").await;
+        assert_eq!(answer.problem(), (401, "KEY_INVALID"));
+    }
+    let limited = send(&unknown(100), "192.0.2.1").await;
+    assert_eq!(limited.problem(), (429, "RATE_LIMITED"));
+    assert_eq!(limited.header("retry-after"), Some("1"));
+    // Other addresses are not limited, and neither is a key that was valid lately, beside the tries.
+    let other = send(&unknown(101), "192.0.2.2").await;
+    assert_eq!(other.problem(), (401, "KEY_INVALID"));
+    server.clock.advance_ms(31_000);
+    for number in 200..232 {
+        send(&unknown(number), "192.0.2.1").await;
+    }
+    let limited = send(&unknown(300), "192.0.2.1").await;
+    assert_eq!(limited.problem(), (429, "RATE_LIMITED"));
+    assert_eq!(send(&key, "192.0.2.1").await.status, 200);
+}
+
+#[tokio::test]
 async fn rejected_jwts_are_not_wrong_admin_tokens() {
     let server = Server::start().await;
     // {"alg":"HS256"}.{}.x

@@ -69,6 +69,49 @@ async fn single_event_returns_its_timestamp() {
 }
 
 #[tokio::test]
+async fn invalid_single_event_is_refused_like_any_body() {
+    let server = Server::start().await;
+    let key = server.key_of("chargers", [UUID]).await;
+    let misspelled = with(event(0), "ocurred_at", json!(NOW_MS));
+    for (body, expected, words) in [
+        (
+            misspelled.clone(),
+            (400, "INVALID_REQUEST"),
+            "unknown member `ocurred_at` (did you mean `occurred_at`?)",
+        ),
+        (
+            with(event(0), "wireless_device_id", json!("nonsense")),
+            (400, "INVALID_REQUEST"),
+            "wireless_device_id",
+        ),
+        (
+            with(event(0), "occurred_at", json!(2 * NOW_MS)),
+            (400, "INVALID_REQUEST"),
+            "occurred_at",
+        ),
+        (
+            with(event(0), "occurred_at", json!(NOW_MS + 48 * 3_600_000)),
+            (400, "TIME_IN_FUTURE"),
+            "",
+        ),
+        (
+            with(event(0), "wireless_device_id", json!(OTHER)),
+            (403, "OUT_OF_SCOPE"),
+            "",
+        ),
+    ] {
+        let answer = server.as_device(&key, "POST", EVENTS, body).await;
+        assert_eq!(answer.problem(), expected, "{answer:?}");
+        let detail = answer.body["detail"].as_str().expect("a detail");
+        assert!(detail.contains(words), "{detail}");
+    }
+    // In a list, each event has its own result.
+    let results = post(&server, &key, json!({"events": [misspelled, event(0)]})).await;
+    assert_eq!(results[0]["code"], "INVALID_EVENT");
+    assert_eq!(results[1]["status"], "stored");
+}
+
+#[tokio::test]
 async fn batch_may_mix_valid_and_invalid_events() {
     let server = Server::start().await;
     let key = key(&server).await;

@@ -13,6 +13,8 @@ mod delivery;
 mod expo;
 mod jwks;
 mod jwks_rsa;
+mod mqtt_client;
+mod mqtt_clients;
 mod policy;
 mod push;
 mod push_delivery;

@@ -1,13 +1,14 @@
 //! A real server with a real engine on its own port, and a client for it.
 
 use std::collections::{BTreeSet, HashMap};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use homeport_engine::{Engine, Options};
 use homeport_server::{
-    AppDeps, AppSettings, AppState, ClockState, CommitTimes, ConnectionLimits, Connections,
+    AppDeps, AppSettings, AppState, Broker, ClockState, CommitTimes, ConnectionLimits, Connections,
     ForwardedHeader, Gauges, Health, Limits, MqttSettings, RateLimit, SESSION_SECS_DEFAULT,
     Storage, StoreClock, StoredTable, TrustedProxies, UserAlgorithm, UserKeys, UserTokenSettings,
 };
@@ -38,6 +39,7 @@ pub(crate) struct Server {
     pub(crate) alerts: Alerts,
     pub(crate) clock: Arc<ManualClock>,
     rules: RuleEngine,
+    broker: Broker,
     _directory: tempfile::TempDir,
 }
 
@@ -224,6 +226,7 @@ impl Server {
         let state = AppState::build(deps, settings).await.expect("a server");
         let api_keys = Arc::clone(&state.api_keys);
         let (alerts, rules) = (state.alerts.clone(), state.rules.clone());
+        let broker = state.broker.clone();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
             .await
             .expect("a port");
@@ -245,6 +248,7 @@ impl Server {
             alerts,
             clock,
             rules,
+            broker,
             _directory: directory,
         }
     }
@@ -257,6 +261,25 @@ impl Server {
     /// Host and port.
     pub(crate) fn host(&self) -> &str {
         self.address.trim_start_matches("http://")
+    }
+
+    /// Serves MQTT too, until the test ends; returns the address.
+    pub(crate) async fn serve_mqtt(&self) -> SocketAddr {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
+        let listener = listener.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let broker = self.broker.clone();
+        let connections = Connections::default();
+        let forever = std::future::pending();
+        tokio::spawn(homeport_server::serve_mqtt(
+            listener,
+            None,
+            broker.clone(),
+            connections,
+            forever,
+        ));
+        tokio::spawn(broker.run_until(std::future::pending()));
+        address
     }
 
     /// Passes a message to the rules, as the broker does.

@@ -74,6 +74,24 @@ async fn wrong_admin_tokens_are_limited() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn unknown_keys_are_limited() {
+    let world = World::start().await;
+    let key = world.key(["v1"]).await;
+    let connect = async |password: &str| {
+        let login = ("v1", password);
+        let (_, answer) = Client::<V5>::try_connect(&world, "c", login, Options5::default()).await;
+        answer.code
+    };
+    for number in 0..100 {
+        let unknown = connect(&format!("{number:064x}")).await;
+        assert_eq!(unknown, ConnectReturnCode::BadUserNamePassword);
+    }
+    let limited = connect(&format!("{:064x}", 100)).await;
+    assert_eq!(limited, ConnectReturnCode::ConnectionRateExceeded);
+    assert_eq!(connect(&key).await, ConnectReturnCode::Success);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn denied_publish_ends_only_mqtt_3_connections() {
     let world = World::start().await;
     let key = world.key(["v1"]).await;

@@ -12,7 +12,8 @@ use homeport_engine::{Engine, Options};
 use homeport_item::schema::TableSchema;
 use homeport_item::{Item, KeyKind, Value};
 use homeport_server::{
-    AdminToken, Broker, BrokerParts, Connections, MqttSettings, RateLimit, RateLimiter, serve_mqtt,
+    AdminToken, Broker, BrokerParts, Connections, KeyVerifier, MqttSettings, RateLimit,
+    RateLimiter, serve_mqtt,
 };
 use homeport_store::{Clock, ManualClock, Put, Scan, Store, StoreError, WriteError};
 use homeport_systems::api_keys::{ApiKeys, KeyId, KeyPermission, NewApiKey, Pepper};
@@ -187,6 +188,10 @@ impl World {
             removal_clock: engine.removal_clock(),
             intake: Arc::clone(&intake) as _,
             api_keys: Arc::clone(&api_keys),
+            key_verifier: Arc::new(KeyVerifier::new(
+                Arc::clone(&api_keys),
+                Arc::clone(&clock) as _,
+            )),
             admin_token: AdminToken::new(ADMIN, Arc::clone(&clock) as _),
             rate_limiter: Arc::new(RateLimiter::new(limit, Arc::clone(&clock) as _)),
         });

@@ -50,6 +50,11 @@ impl Cache {
         is_fresh(entry.verified_at, now).then(|| Arc::clone(&entry.key))
     }
 
+    /// Whether a key was verified, now or some time ago.
+    pub(super) fn contains(&self, hash: &str) -> bool {
+        self.state().by_hash.contains_key(hash)
+    }
+
     /// Adds a verified key, unless this process has revoked it in the meantime.
     pub(super) fn put(&self, hash: String, key: ApiKey, now: EpochSeconds) -> Option<Arc<ApiKey>> {
         let key = Arc::new(key);
@@ -86,9 +91,11 @@ impl Cache {
     /// stays known.
     pub(super) fn put_unknown(&self, hash: String, now: EpochSeconds) {
         let mut state = self.state();
-        if state.by_hash.contains_key(&hash) {
+        let verified = state.by_hash.get(&hash);
+        if verified.is_some_and(|entry| is_fresh(entry.verified_at, now)) {
             return;
         }
+        state.by_hash.remove(&hash);
         if state.unknown.len() >= UNKNOWN_MAX {
             (state.unknown).retain(|_, at| is_within(*at, UNKNOWN_KEY_CACHE_SECS, now));
         }

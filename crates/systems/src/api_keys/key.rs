@@ -7,6 +7,8 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
 const KEY_BYTES: usize = 32;
+/// Hashed with the pepper in place of a key. It is not a key, so the hash is that of no key.
+const CHECKED_TEXT: &str = "homeport check of the pepper";
 
 /// A key as a device sends it: 64 hexadecimal digits.
 #[derive(Clone, PartialEq, Eq)]
@@ -61,9 +63,18 @@ impl Pepper {
 
     /// `SHA256(pepper + key)` in hexadecimal.
     pub(super) fn hash(&self, key: &RawKey) -> String {
+        self.hash_text(&key.0)
+    }
+
+    /// What shows whether a pepper is the same.
+    pub(super) fn check_value(&self) -> String {
+        self.hash_text(CHECKED_TEXT)
+    }
+
+    fn hash_text(&self, text: &str) -> String {
         let mut hasher = Sha256::new();
         hasher.update(self.0.as_bytes());
-        hasher.update(key.0.as_bytes());
+        hasher.update(text.as_bytes());
         hex::encode(hasher.finalize())
     }
 }

@@ -4,11 +4,13 @@
 mod cache;
 mod id;
 mod key;
+mod pepper_check;
 mod reach;
 pub mod schema;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use homeport_item::expression::{Condition, KeyCondition, Path, Projection, Update};
 use homeport_item::{Item, Value};
@@ -98,6 +100,8 @@ pub enum ApiKeyError {
     Missing(KeyId),
     #[error(transparent)]
     Cursor(#[from] CursorError),
+    #[error("the pepper is not the one that hashed the stored API keys")]
+    WrongPepper,
     #[error("a stored api_keys item is malformed: {0}")]
     Malformed(String),
     #[error(transparent)]
@@ -110,6 +114,8 @@ pub struct ApiKeys {
     clock: Arc<dyn Clock>,
     pepper: Pepper,
     cache: Cache,
+    /// Whether the store has the check value of the pepper.
+    is_pepper_noted: AtomicBool,
     revocations: broadcast::Sender<KeyId>,
 }
 
@@ -209,6 +215,7 @@ impl ApiKeys {
             clock,
             pepper,
             cache: Cache::default(),
+            is_pepper_noted: AtomicBool::new(false),
             revocations: broadcast::Sender::new(REVOCATIONS_MAX),
         }
     }
@@ -225,6 +232,7 @@ impl ApiKeys {
     /// When a value is out of bounds or the store fails.
     pub async fn create(&self, new: NewApiKey) -> Result<(ApiKey, RawKey), ApiKeyError> {
         check(&new)?;
+        self.note_pepper_of_first_key().await?;
         let raw = RawKey::random();
         let key = ApiKey {
             key_id: KeyId::random(),
@@ -357,6 +365,7 @@ impl ApiKeys {
                     self.cache.put_unknown(hash, now);
                     return Ok(None);
                 };
+                self.note_proven_pepper().await;
                 match self.cache.put(hash, key, now) {
                     Some(key) => key,
                     None => return Ok(None),
@@ -365,6 +374,17 @@ impl ApiKeys {
         };
         self.note_use(&key, now).await;
         Ok(Some(key))
+    }
+
+    /// Whether verifying a text reads the store for a key that this process has not seen. Keys that were active lately
+    /// are not new.
+    #[must_use]
+    pub fn is_new(&self, text: &str) -> bool {
+        let Ok(raw) = text.parse::<RawKey>() else {
+            return false;
+        };
+        let hash = self.pepper.hash(&raw);
+        !self.cache.contains(&hash) && !self.cache.is_unknown(&hash, self.now())
     }
 
     async fn look_up(&self, hash: &str) -> Result<Option<ApiKey>, ApiKeyError> {

@@ -1,4 +1,4 @@
-//! The table of API keys. It is frozen, with three optional attributes of Homeport: the system that a key belongs
+//! The tables of API keys. That of the keys is frozen, with three optional attributes of Homeport: the system that a key belongs
 //! to, its scopes and its permissions.
 
 use homeport_item::KeyKind;
@@ -25,6 +25,13 @@ pub const SYSTEM: &str = "system";
 pub const SCOPES: &str = "scopes";
 pub const PERMISSIONS: &str = "permissions";
 
+/// Homeport's own: shows whether a secret is still the one that was used before, without containing it.
+pub const SECRET_CHECKS: &str = "homeport-secret-checks";
+pub const SECRET: &str = "secret";
+pub const CHECK: &str = "check";
+/// The value of `secret` for the pepper.
+pub const PEPPER: &str = "api-key-pepper";
+
 /// The system whose keys have permissions.
 pub(super) const TELEMETRY: &str = "telemetry";
 
@@ -40,8 +47,13 @@ pub fn api_keys() -> TableSchema {
         ))
 }
 
+#[must_use]
+pub fn secret_checks() -> TableSchema {
+    TableSchema::new(SECRET_CHECKS, SECRET, KeyKind::S)
+}
+
 /// All tables of the module.
 #[must_use]
 pub fn tables() -> Vec<TableSchema> {
-    vec![api_keys()]
+    vec![api_keys(), secret_checks()]
 }

@@ -28,8 +28,8 @@ pub struct Subscription {
 /// A stored session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredSession {
-    /// The owner and the client id.
-    pub name: String,
+    /// Whose client ids it is among. It has no slash.
+    pub owner: String,
     pub client_id: String,
     /// The partition of its queue.
     pub queue_id: String,
@@ -114,8 +114,8 @@ impl SessionTable {
 
     /// # Errors
     /// When the store fails.
-    pub async fn remove(&self, name: &str) -> Result<(), StoreError> {
-        let key = Item::new().with(schema::SESSION, name);
+    pub async fn remove(&self, owner: &str, client_id: &str) -> Result<(), StoreError> {
+        let key = Item::new().with(schema::SESSION, name(owner, client_id));
         let delete = Delete::new(schema::SESSIONS, key);
         self.store.delete(delete).await.map_err(plain).map(|_| ())
     }
@@ -131,6 +131,10 @@ pub(super) fn plain(error: WriteError) -> StoreError {
     }
 }
 
+fn name(owner: &str, client_id: &str) -> String {
+    format!("{owner}/{client_id}")
+}
+
 fn write(session: &StoredSession) -> Item {
     let subscriptions = session.subscriptions.iter().map(|(filter, how)| {
         let mut one = Item::new()
@@ -144,7 +148,7 @@ fn write(session: &StoredSession) -> Item {
         Value::M(one.into_attributes())
     });
     let mut item = Item::new()
-        .with(schema::SESSION, session.name.as_str())
+        .with(schema::SESSION, name(&session.owner, &session.client_id))
         .with(schema::CLIENT_ID, session.client_id.as_str())
         .with(schema::QUEUE_ID, session.queue_id.as_str())
         .with(schema::EXPIRY_SECS, i64::from(session.expiry_secs))
@@ -170,9 +174,11 @@ fn read(item: &Item) -> Option<StoredSession> {
         Some((filter, how))
     };
     let subscriptions = item.get(schema::SUBSCRIPTIONS)?.as_list()?.iter();
+    let (name, client_id) = (text(schema::SESSION)?, text(schema::CLIENT_ID)?);
+    let owner = name.strip_suffix(&client_id)?.strip_suffix('/')?;
     Some(StoredSession {
-        name: text(schema::SESSION)?,
-        client_id: text(schema::CLIENT_ID)?,
+        owner: owner.to_owned(),
+        client_id,
         queue_id: text(schema::QUEUE_ID)?,
         expiry_secs: integer(item, schema::EXPIRY_SECS)?.try_into().ok()?,
         expires_at: integer(item, schema::EXPIRES_AT).map(EpochSeconds),

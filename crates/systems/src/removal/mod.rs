@@ -21,7 +21,7 @@ use crate::time::EpochMillis;
 
 pub use batches::Swept;
 pub(crate) use batches::{Budget, delete_all};
-pub use worker::Removals;
+pub use worker::{RemovalError, Removals};
 
 /// How long a job stays open at least. A request that read the registration before it was deleted may store data until
 /// it times out, and a later sweep deletes that.

@@ -13,6 +13,8 @@ use homeport_store::{
 
 use super::batches::{Budget, Swept, delete_all};
 use super::{DeviceData, DevicePartition, Job, OPEN_MS_MIN, key, open_jobs, schema};
+use crate::alerts::{Alerts, AlertsError};
+use crate::time::EpochMillis;
 use crate::{chargers, sensors};
 
 /// The systems whose devices are removed in this way.
@@ -29,12 +31,36 @@ const LOOK_EVERY: Duration = Duration::from_secs(10);
 pub struct Removals {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
+    /// Forget the devices too.
+    alerts: Option<Alerts>,
+}
+
+/// Why removals cannot continue.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum RemovalError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("cannot end the alerts of a device")]
+    Alerts(#[from] AlertsError),
 }
 
 impl Removals {
     #[must_use]
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
-        Self { store, clock }
+        Self {
+            store,
+            clock,
+            alerts: None,
+        }
+    }
+
+    /// Ends the watches and alerts of devices too.
+    #[must_use]
+    pub fn with_alerts(self, alerts: Alerts) -> Self {
+        Self {
+            alerts: Some(alerts),
+            ..self
+        }
     }
 
     /// Works until `stop` completes.
@@ -62,7 +88,7 @@ impl Removals {
     ///
     /// # Errors
     /// When the store fails. Deleted items stay deleted, and the next call continues.
-    pub async fn continue_all(&self, batches_max: usize) -> Result<Swept, StoreError> {
+    pub async fn continue_all(&self, batches_max: usize) -> Result<Swept, RemovalError> {
         let mut total = Swept {
             items: 0,
             is_finished: true,
@@ -72,7 +98,9 @@ impl Removals {
             let mut budget = Budget(batches_max);
             for job in open_jobs(&*self.store, data.system).await? {
                 let swept = self.sweep(data, &job, &mut budget).await?;
-                let is_finished = swept.is_finished && self.is_due(&job);
+                // IMPORTANT: before the end of the job, so that a crash leaves no alert.
+                let is_forgotten = self.forget(&job).await?;
+                let is_finished = swept.is_finished && is_forgotten && self.is_due(&job);
                 if is_finished {
                     self.end(&job).await?;
                 }
@@ -87,6 +115,17 @@ impl Removals {
 
     fn is_due(&self, job: &Job) -> bool {
         self.clock.now_ms().saturating_sub(job.began_at.0) >= OPEN_MS_MIN
+    }
+
+    /// Ends the watches and alerts of a device; returns whether none can begin again.
+    async fn forget(&self, job: &Job) -> Result<bool, AlertsError> {
+        let Some(alerts) = &self.alerts else {
+            return Ok(true);
+        };
+        let stored_until = EpochMillis(job.began_at.0.saturating_add(OPEN_MS_MIN));
+        alerts
+            .forget_device(&job.system, &job.device, stored_until)
+            .await
     }
 
     async fn end(&self, job: &Job) -> Result<(), StoreError> {

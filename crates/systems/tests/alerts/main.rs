@@ -1,9 +1,12 @@
 //! Alerts: what is raised, cleared and told, once each, whatever is seen again and whenever the
 //! process ends.
 
+#[path = "../failing/mod.rs"]
+mod failing;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod decommissioned;
 mod definitions;
 mod outbox;
 mod quiet;

@@ -15,9 +15,9 @@ use homeport_systems::time::EpochMillis;
 use crate::support::NOW_MS;
 use crate::world::{World, low_battery};
 
-const SENSOR: &str = "AA:BB:CC:DD:EE:01";
+pub(crate) const SENSOR: &str = "AA:BB:CC:DD:EE:01";
 
-fn sensors_of(world: &World) -> Sensors {
+pub(crate) fn sensors_of(world: &World) -> Sensors {
     let (store, clock) = (&world.fixture.store, &world.fixture.clock);
     Sensors::new(
         Arc::clone(store),
@@ -26,7 +26,7 @@ fn sensors_of(world: &World) -> Sensors {
     )
 }
 
-fn reading(batch_id: &str, at_ms: i64, volts: &str) -> Reading {
+pub(crate) fn reading(batch_id: &str, at_ms: i64, volts: &str) -> Reading {
     Reading {
         batch_id: batch_id.parse().expect("a batch id"),
         hardware_id: SENSOR.parse().expect("a MAC address"),
@@ -44,7 +44,7 @@ fn reading(batch_id: &str, at_ms: i64, volts: &str) -> Reading {
     }
 }
 
-fn of_sensors() -> DefinitionTerms {
+pub(crate) fn of_sensors() -> DefinitionTerms {
     let mut terms = DefinitionTerms {
         source: SystemName::new("sensors"),
         ..low_battery()

@@ -282,7 +282,7 @@ impl World {
     }
 }
 
-fn parts(fixture: &Fixture, topics: &Arc<Topics>) -> Parts {
+pub(crate) fn parts(fixture: &Fixture, topics: &Arc<Topics>) -> Parts {
     let (store, clock) = (&fixture.store, &fixture.clock);
     Parts {
         store: Arc::clone(store),

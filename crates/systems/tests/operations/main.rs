@@ -653,6 +653,7 @@ async fn use_api_keys(keys: &ApiKeys, elsewhere: &ApiKeys) {
         .expect("a key");
     let verified = elsewhere.verify(raw.reveal()).await.expect("verified");
     assert!(verified.is_some());
+    elsewhere.check_pepper().await.expect("the pepper");
     keys.list(10, None).await.expect("keys");
     let inactive = keys.inactive(&[key.key_id].into()).await;
     assert!(inactive.expect("a status").is_empty());
@@ -664,7 +665,7 @@ async fn use_messages(store: &Arc<dyn Store>) {
     let sessions = SessionTable::new(Arc::clone(store));
     sessions.begin_run().await.expect("a run");
     let session = StoredSession {
-        name: "any/c".to_owned(),
+        owner: "any".to_owned(),
         client_id: "c".to_owned(),
         queue_id: "q".to_owned(),
         expiry_secs: 60,
@@ -673,7 +674,7 @@ async fn use_messages(store: &Arc<dyn Store>) {
     };
     sessions.put(&session).await.expect("stored");
     assert_eq!(sessions.load().await.expect("sessions").len(), 1);
-    sessions.remove("any/c").await.expect("removed");
+    sessions.remove("any", "c").await.expect("removed");
     let message = messages::Message {
         topic: "van/v1/x".to_owned(),
         payload: "1".into(),

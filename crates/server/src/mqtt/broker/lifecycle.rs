@@ -7,15 +7,20 @@ use homeport_store::StoreError;
 use homeport_systems::messages::{Message, StoredSession, Subscription, TopicFilter};
 
 use super::Broker;
+use super::clients::ConnectedClient;
 use super::mailbox::Mailbox;
-use super::session::{Link, PendingWill, Session, new_queue_id};
-use crate::mqtt::access::Access;
+use super::session::{Link, PendingWill, Session, SessionName, new_queue_id};
 use crate::mqtt::codec::{Reason, Refusal};
 use crate::mqtt::settings::TAKE_OVER_MAX;
 
+const TAKEN_OVER: Refusal = Refusal {
+    reason: Reason::TAKEN_OVER,
+    detail: "another connection took over the session of this client id",
+};
+
 /// A client that opens its session.
 pub(in crate::mqtt) struct SessionRequest<'a> {
-    pub(in crate::mqtt) access: &'a Access,
+    pub(in crate::mqtt) client: Arc<ConnectedClient>,
     pub(in crate::mqtt) client_id: &'a str,
     pub(in crate::mqtt) clean_start: bool,
     pub(in crate::mqtt) expiry_secs: u32,
@@ -57,7 +62,7 @@ impl Broker {
         for stored in stored {
             let is_cut_off = stored.expires_at.is_none();
             let session = Arc::new(Session::restored(stored));
-            let name = Arc::clone(&session.name);
+            let name = session.name.clone();
             self.sessions().insert(name, Arc::clone(&session));
             let subscriptions = session.state().subscriptions.clone();
             for (filter, how) in &subscriptions {
@@ -80,14 +85,15 @@ impl Broker {
         &self,
         arrival: SessionRequest<'_>,
     ) -> Result<Attached, OpenError> {
-        let name: Arc<str> = format!("{}/{}", arrival.access.owner(), arrival.client_id).into();
+        let access = &arrival.client.access;
+        let name = SessionName::new(&access.owner(), arrival.client_id);
         loop {
-            let session = self.find_or_create(&name, arrival.client_id)?;
+            let session = self.find_or_create(&name)?;
             let changing = session.change.lock().await;
             if session.state().is_over {
                 continue;
             }
-            self.disconnect_other(&session).await;
+            self.disconnect(&session, TAKEN_OVER).await;
             let will = session.state().will.take();
             let is_present = match self.prepare(&session, &arrival).await {
                 Ok(is_present) => is_present,
@@ -107,8 +113,9 @@ impl Broker {
                 state.link = Some(Link {
                     id: link_id,
                     mailbox: Arc::clone(&mailbox),
-                    key_id: arrival.access.key_id(),
+                    key_id: access.key_id(),
                 });
+                state.client = Some(Arc::clone(&arrival.client));
                 // Messages may have expired meanwhile: the queue is counted when its length is needed.
                 if is_present {
                     state.queue_len = None;
@@ -252,14 +259,20 @@ impl Broker {
         self.measure_sessions();
         self.remove_from_trie(session);
         if is_stored {
-            self.0.session_table.remove(&session.name).await?;
-            self.0.queue_table.clear(&self.queue_id(session)).await?;
+            self.remove_stored(session).await?;
         }
         Ok(())
     }
 
+    /// Deletes a stored session and its queue.
+    pub(super) async fn remove_stored(&self, session: &Session) -> Result<(), StoreError> {
+        let SessionName { client_id, owner } = &session.name;
+        self.0.session_table.remove(owner, client_id).await?;
+        self.0.queue_table.clear(&self.queue_id(session)).await
+    }
+
     /// Finds or creates the session of that name.
-    fn find_or_create(&self, name: &Arc<str>, client_id: &str) -> Result<Arc<Session>, OpenError> {
+    fn find_or_create(&self, name: &SessionName) -> Result<Arc<Session>, OpenError> {
         let mut sessions = self.sessions();
         if let Some(session) = sessions.get(name) {
             return Ok(Arc::clone(session));
@@ -267,15 +280,15 @@ impl Broker {
         if sessions.len() >= self.0.settings.sessions_max {
             return Err(OpenError::TooMany);
         }
-        let session = Arc::new(Session::new(Arc::clone(name), client_id.to_owned()));
-        sessions.insert(Arc::clone(name), Arc::clone(&session));
+        let session = Arc::new(Session::new(name.clone()));
+        sessions.insert(name.clone(), Arc::clone(&session));
         drop(sessions);
         self.measure_sessions();
         Ok(session)
     }
 
-    /// Disconnects the connection of a session, and waits until it has detached.
-    async fn disconnect_other(&self, session: &Arc<Session>) {
+    /// Disconnects the connection of a session, and waits until it has detached. The caller holds its change lock.
+    pub(super) async fn disconnect(&self, session: &Arc<Session>, why: Refusal) {
         let taken = async {
             loop {
                 let mut detached = std::pin::pin!(session.detached.notified());
@@ -284,10 +297,7 @@ impl Broker {
                 let Some(link) = session.state().link.clone() else {
                     return;
                 };
-                link.mailbox.close(Refusal::new(
-                    Reason::TAKEN_OVER,
-                    "another connection took over the session of this client id",
-                ));
+                link.mailbox.close(why);
                 detached.await;
             }
         };
@@ -325,7 +335,8 @@ impl Broker {
             self.0.session_table.put(&session.to_stored()).await?;
         } else if was_stored {
             // Ending the session deletes its queue.
-            self.0.session_table.remove(&session.name).await?;
+            let SessionName { client_id, owner } = &session.name;
+            self.0.session_table.remove(owner, client_id).await?;
         }
         Ok(is_present)
     }

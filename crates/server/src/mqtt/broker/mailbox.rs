@@ -112,6 +112,11 @@ impl Mailbox {
         Put::Kept
     }
 
+    /// The number of messages in memory.
+    pub(super) fn len(&self) -> usize {
+        self.state().queue.len()
+    }
+
     /// Whether there is room for messages.
     pub(super) fn has_room(&self) -> bool {
         let state = self.state();

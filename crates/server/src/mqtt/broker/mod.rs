@@ -7,6 +7,7 @@
 //! ([`Broker::deliver`]). Only then is its publisher acknowledged. Messages that rules republish take the
 //! same steps before the message that caused them leaves the first one.
 
+mod clients;
 mod lifecycle;
 mod mailbox;
 mod retained;
@@ -15,7 +16,7 @@ mod session;
 mod trie;
 mod upkeep;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
@@ -33,15 +34,18 @@ use super::access::{Access, Credentials};
 use super::measure::Meters;
 use super::refusal_log::RefusalLog;
 use super::settings::MqttSettings;
-use crate::auth::AdminToken;
-use crate::auth::RateLimiter;
+use crate::auth::{AdminToken, KeyVerifier, RateLimiter};
 use retained::Retained;
 use trie::Trie;
 
+pub(crate) use clients::{
+    ClientFilter, ClientProblem, ClientState, ClientView, ConnectedClient, NoClient, Traffic,
+};
 pub(super) use lifecycle::{Attached, OpenError, Parting, SessionRequest};
 pub(super) use mailbox::{Mailbox, Outgoing};
 pub(super) use route::Route;
 pub(super) use session::Session;
+use session::SessionName;
 
 /// Bits of the sequences of one run of the server. Later runs have higher sequences, whatever the clock says.
 const SEQUENCE_BITS_OF_RUN: u32 = 40;
@@ -69,11 +73,12 @@ struct Shared {
     session_table: SessionTable,
     queue_table: QueueTable,
     retained_table: RetainedTable,
-    sessions: Mutex<HashMap<Arc<str>, Arc<Session>>>,
+    /// In the order of client ids.
+    sessions: Mutex<BTreeMap<SessionName, Arc<Session>>>,
     subscriptions: RwLock<Trie>,
     retained: Retained,
     /// The times at which sessions expire or their wills are due.
-    due: Mutex<BTreeSet<(i64, Arc<str>)>>,
+    due: Mutex<BTreeSet<(i64, SessionName)>>,
     sequence: AtomicU64,
     /// The latest time at which a queue was read.
     queues_read_ms: AtomicI64,
@@ -98,6 +103,8 @@ pub struct BrokerParts {
     /// Processes every message before its delivery.
     pub intake: Arc<dyn Intake>,
     pub api_keys: Arc<ApiKeys>,
+    /// Shared with HTTP.
+    pub key_verifier: Arc<KeyVerifier>,
     pub admin_token: AdminToken,
     /// Limits the rate of keys, shared with HTTP.
     pub rate_limiter: Arc<RateLimiter>,
@@ -149,6 +156,7 @@ impl Broker {
             intake: parts.intake,
             credentials: Credentials {
                 api_keys: parts.api_keys,
+                key_verifier: parts.key_verifier,
                 admin_token: parts.admin_token,
             },
             rate_limiter: parts.rate_limiter,
@@ -301,7 +309,7 @@ impl Broker {
         self.0.sequence.fetch_add(1, Ordering::Relaxed)
     }
 
-    fn sessions(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Session>>> {
+    fn sessions(&self) -> MutexGuard<'_, BTreeMap<SessionName, Arc<Session>>> {
         self.0
             .sessions
             .lock()

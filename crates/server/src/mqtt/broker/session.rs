@@ -1,6 +1,7 @@
 //! A session in memory: its subscriptions, and its connection if it has one.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use homeport_systems::api_keys::KeyId;
@@ -9,13 +10,20 @@ use homeport_systems::messages::{Message, StoredSession, Subscription, TopicFilt
 use homeport_systems::time::{EpochMillis, EpochSeconds};
 use tokio::sync::Notify;
 
+use super::clients::{ClientProblem, ConnectedClient};
 use super::mailbox::Mailbox;
+
+/// The name of a session. Different owners have separate client ids.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SessionName {
+    // First, so that the sessions of a client id are neighbours.
+    pub(crate) client_id: Arc<str>,
+    pub(crate) owner: Arc<str>,
+}
 
 /// A session. It is in the registry, and in the trie with each of its subscriptions.
 pub(in crate::mqtt) struct Session {
-    /// The owner and the client id.
-    pub(super) name: Arc<str>,
-    pub(in crate::mqtt) client_id: String,
+    pub(in crate::mqtt) name: SessionName,
     /// Held while the session is opened, ended or stored, so that these happen one after another.
     pub(super) change: tokio::sync::Mutex<()>,
     /// Signals that a connection has detached.
@@ -30,6 +38,10 @@ pub(in crate::mqtt) struct SessionState {
     pub(super) expires_at: Option<EpochSeconds>,
     pub(in crate::mqtt) subscriptions: BTreeMap<TopicFilter, Subscription>,
     pub(super) link: Option<Link>,
+    /// Of the connection, or of the last one since the start of the server.
+    pub(super) client: Option<Arc<ConnectedClient>>,
+    /// The last refusal or failure of its connections since the start of the server.
+    pub(super) last_problem: Option<Box<ClientProblem>>,
     /// Unacknowledged messages of the last connection: packet id and sequence.
     pub(super) unacknowledged: Vec<(u16, u64)>,
     /// The number of messages in its queue; `None` until they are counted.
@@ -59,12 +71,26 @@ pub(super) struct PendingWill {
     pub(super) message: Message,
 }
 
+impl SessionName {
+    pub(super) fn new(owner: &str, client_id: &str) -> Self {
+        Self {
+            client_id: client_id.into(),
+            owner: owner.into(),
+        }
+    }
+}
+
+impl fmt::Display for SessionName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}/{}", self.owner, self.client_id)
+    }
+}
+
 impl Session {
     /// A new session, which is not stored.
-    pub(super) fn new(name: Arc<str>, client_id: String) -> Self {
+    pub(super) fn new(name: SessionName) -> Self {
         Self {
             name,
-            client_id,
             change: tokio::sync::Mutex::default(),
             detached: Notify::new(),
             state: Mutex::new(SessionState {
@@ -73,6 +99,8 @@ impl Session {
                 expires_at: None,
                 subscriptions: BTreeMap::new(),
                 link: None,
+                client: None,
+                last_problem: None,
                 unacknowledged: Vec::new(),
                 queue_len: Some(0),
                 queue_counted_at: EpochMillis(0),
@@ -86,7 +114,7 @@ impl Session {
 
     /// A session from the store.
     pub(super) fn restored(stored: StoredSession) -> Self {
-        let session = Self::new(stored.name.into(), stored.client_id);
+        let session = Self::new(SessionName::new(&stored.owner, &stored.client_id));
         {
             let mut state = session.state();
             state.queue_id = stored.queue_id.into();
@@ -107,8 +135,8 @@ impl Session {
     pub(super) fn to_stored(&self) -> StoredSession {
         let state = self.state();
         StoredSession {
-            name: self.name.to_string(),
-            client_id: self.client_id.clone(),
+            owner: self.name.owner.to_string(),
+            client_id: self.name.client_id.to_string(),
             queue_id: state.queue_id.to_string(),
             expiry_secs: state.expiry_secs,
             expires_at: state.expires_at,
@@ -132,8 +160,8 @@ pub(super) fn new_queue_id() -> Arc<str> {
     UuidV4::random().to_string().into()
 }
 
-impl std::fmt::Debug for Session {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Session {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Session")
             .field("name", &self.name)

@@ -118,6 +118,7 @@ impl Subscribers {
 mod tests {
     use homeport_systems::messages::Delivery;
 
+    use super::super::session::SessionName;
     use super::*;
 
     const HOW: Subscription = Subscription {
@@ -128,7 +129,7 @@ mod tests {
     };
 
     fn session(name: &str) -> Arc<Session> {
-        Arc::new(Session::new(name.into(), name.to_owned()))
+        Arc::new(Session::new(SessionName::new("any", name)))
     }
 
     fn found(trie: &Trie, topic: &str) -> Vec<String> {
@@ -138,7 +139,7 @@ mod tests {
                 subscribers
                     .each
                     .iter()
-                    .map(|one| one.session.client_id.clone()),
+                    .map(|one| one.session.name.client_id.to_string()),
             );
         });
         found.sort();
@@ -219,7 +220,7 @@ mod tests {
             trie.matching("van/v1/x", &mut |subscribers| {
                 assert!(subscribers.each.is_empty());
                 let first = subscribers.groups[0].in_turn().next().expect("a member");
-                turns.push_str(&first.session.client_id);
+                turns.push_str(&first.session.name.client_id);
             });
         }
         assert_eq!(turns, "abcabc");

@@ -14,7 +14,7 @@ use tokio::time::MissedTickBehavior;
 
 use super::Broker;
 use super::mailbox::Mailbox;
-use super::session::{Link, PendingWill, Session};
+use super::session::{Link, PendingWill, Session, SessionName};
 use crate::mqtt::codec::{Reason, Refusal};
 
 /// How often due work is looked up.
@@ -131,10 +131,10 @@ impl Broker {
         let next = next.filter(|_| is_waiting);
         let mut due = self.due();
         if let Some(before) = state.due_ms {
-            due.remove(&(before, Arc::clone(&session.name)));
+            due.remove(&(before, session.name.clone()));
         }
         if let Some(next) = next {
-            due.insert((next, Arc::clone(&session.name)));
+            due.insert((next, session.name.clone()));
         }
         state.due_ms = next;
     }
@@ -145,13 +145,13 @@ impl Broker {
         self.due().len()
     }
 
-    fn due(&self) -> MutexGuard<'_, BTreeSet<(i64, Arc<str>)>> {
+    fn due(&self) -> MutexGuard<'_, BTreeSet<(i64, SessionName)>> {
         self.0.due.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn run_due_work(&self) {
         let due = {
-            let first_later: (i64, Arc<str>) = (self.now().0.saturating_add(1), Arc::from(""));
+            let first_later = (self.now().0.saturating_add(1), SessionName::new("", ""));
             let mut due = self.due();
             let later = due.split_off(&first_later);
             std::mem::replace(&mut *due, later)

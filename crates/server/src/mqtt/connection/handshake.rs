@@ -1,6 +1,7 @@
 //! The start of a connection: CONNECT, authentication and the session.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use homeport_listen::REFUSAL_TIMEOUT;
@@ -10,13 +11,13 @@ use homeport_systems::messages::{Message, check_topic};
 
 use super::{Connection, delivery_of};
 use crate::mqtt::access::{Access, Denied};
-use crate::mqtt::broker::{Broker, OpenError, SessionRequest};
+use crate::mqtt::broker::{Broker, ConnectedClient, OpenError, SessionRequest, Traffic};
 use crate::mqtt::codec::{self, Connect, Reason, Refusal, Version, Welcome, Will};
 use crate::mqtt::refusal_log::{Refused, RefusedClient};
 use crate::mqtt::settings::{
     CLIENT_ID_LEN_MAX, FAREWELL_MAX, TOPIC_ALIASES_MAX, USER_PROPERTIES_MAX,
 };
-use crate::mqtt::transport::Transport;
+use crate::mqtt::transport::{Peer, Transport};
 
 /// The expiry interval that means never.
 const NEVER: u32 = u32::MAX;
@@ -24,14 +25,10 @@ const NEVER: u32 = u32::MAX;
 const CONNECT_BYTES_MAX: usize = 128 * 1024;
 
 /// Opens a connection; `None` if the client was refused or lost.
-pub(super) async fn welcome(
-    mut io: Transport,
-    broker: &Broker,
-    client: IpAddr,
-) -> Option<Connection> {
+pub(super) async fn welcome(mut io: Transport, broker: &Broker, peer: Peer) -> Option<Connection> {
     let timeout = broker.settings().connect_timeout;
     let unknown = RefusedClient {
-        address: client,
+        address: peer.address,
         client_id: "",
         key_id: None,
     };
@@ -52,7 +49,7 @@ pub(super) async fn welcome(
     };
     let version = connect.version;
     let client_id = connect.client_id.clone();
-    match admit(connect, broker, client, &mut io).await {
+    match admit(connect, broker, peer, &mut io).await {
         Ok(connection) => Some(connection.over(io)),
         Err(Rejected { refusal, key_id }) => {
             let client = RefusedClient {
@@ -101,12 +98,9 @@ impl From<Refusal> for Rejected {
 
 /// An accepted client.
 pub(super) struct Admitted {
-    pub(super) address: IpAddr,
     pub(super) broker: Broker,
-    pub(super) version: Version,
-    pub(super) access: Access,
+    pub(super) client: Arc<ConnectedClient>,
     pub(super) attached: crate::mqtt::broker::Attached,
-    pub(super) keep_alive_secs: u16,
     pub(super) will: Option<Box<Will>>,
     pub(super) receive_maximum: u16,
     pub(super) maximum_packet_size: usize,
@@ -142,7 +136,7 @@ async fn first_packet(
 async fn admit(
     connect: Connect,
     broker: &Broker,
-    client: IpAddr,
+    peer: Peer,
     io: &mut Transport,
 ) -> Result<Admitted, Rejected> {
     if connect.is_outdated {
@@ -159,12 +153,12 @@ async fn admit(
         .verify(
             connect.user_name.as_deref(),
             connect.password.as_deref(),
-            client,
+            peer.address,
         )
         .await
         .map_err(denied)?;
     let key_id = access.key_id();
-    let opened = open(connect, access, broker, client, io).await;
+    let opened = open(connect, access, broker, peer, io).await;
     opened.map_err(|refusal| Rejected { refusal, key_id })
 }
 
@@ -173,7 +167,7 @@ async fn open(
     connect: Connect,
     access: Access,
     broker: &Broker,
-    client: IpAddr,
+    peer: Peer,
     io: &mut Transport,
 ) -> Result<Admitted, Refusal> {
     let (client_id, is_assigned) = client_id(&connect)?;
@@ -187,8 +181,20 @@ async fn open(
         Version::V5 => connect.session_expiry.unwrap_or_default(),
     };
     let expiry_secs = asked_expiry.min(settings.session_expiry_secs_max);
+    let max = settings.keep_alive_secs_max;
+    let is_too_seldom = connect.keep_alive_secs == 0 || connect.keep_alive_secs > max;
+    let server_keep_alive = (connect.version == Version::V5 && is_too_seldom).then_some(max);
+    let client = Arc::new(ConnectedClient {
+        access,
+        peer,
+        version: connect.version,
+        keep_alive_secs: server_keep_alive.unwrap_or(connect.keep_alive_secs),
+        connected_at: broker.now(),
+        received: Traffic::default(),
+        sent: Traffic::default(),
+    });
     let arrival = SessionRequest {
-        access: &access,
+        client: Arc::clone(&client),
         client_id: &client_id,
         clean_start: connect.clean_start,
         expiry_secs,
@@ -200,9 +206,6 @@ async fn open(
             unavailable()
         }
     })?;
-    let max = settings.keep_alive_secs_max;
-    let is_too_seldom = connect.keep_alive_secs == 0 || connect.keep_alive_secs > max;
-    let server_keep_alive = (connect.version == Version::V5 && is_too_seldom).then_some(max);
     let welcome = Welcome {
         session_present: attached.is_present,
         session_expiry: (expiry_secs != asked_expiry).then_some(expiry_secs),
@@ -216,12 +219,9 @@ async fn open(
     let client_receives = connect.receive_maximum.unwrap_or(u16::MAX);
     let client_takes = connect.maximum_packet_size.unwrap_or(u32::MAX);
     Ok(Admitted {
-        address: client,
         broker: broker.clone(),
-        version: connect.version,
-        access,
+        client,
         attached,
-        keep_alive_secs: server_keep_alive.unwrap_or(connect.keep_alive_secs),
         will: connect.will,
         receive_maximum: client_receives.min(settings.inflight_max),
         maximum_packet_size: usize::try_from(client_takes).unwrap_or(usize::MAX),
@@ -285,7 +285,7 @@ fn denied(denied: Denied) -> Rejected {
         Denied::Wrong => Refusal::new(Reason::BAD_CREDENTIALS, "invalid user name or password"),
         Denied::TooMany => Refusal::new(
             Reason::CONNECTION_RATE_EXCEEDED,
-            "too many wrong admin tokens were sent; try again later",
+            "too many wrong credentials were sent; try again later",
         ),
         Denied::OtherSystem(_) => Refusal::new(
             Reason::NOT_AUTHORIZED,
@@ -323,7 +323,7 @@ impl Admitted {
 
     /// How long the client may be silent: one and a half times its keep-alive.
     pub(super) fn silence_max(&self) -> Option<Duration> {
-        let secs = u64::from(self.keep_alive_secs);
+        let secs = u64::from(self.client.keep_alive_secs);
         (secs > 0).then(|| Duration::from_millis(secs * 1500))
     }
 }

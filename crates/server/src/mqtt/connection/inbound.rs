@@ -49,7 +49,7 @@ impl Connection {
     /// If the packet ends the connection.
     pub(super) fn handle(&mut self, packet: Packet) -> Result<(), End> {
         match packet {
-            Packet::Publish(publish) => match self.broker.wait_of(&self.access) {
+            Packet::Publish(publish) => match self.broker.wait_of(&self.client.access) {
                 None => self.handle_publish(*publish)?,
                 Some(wait) => self.held = Some(Held::new(publish, wait)),
             },
@@ -110,6 +110,7 @@ impl Connection {
         };
         let is_answered = publish.packet_id.is_some();
         self.broker.meters().received[usize::from(is_answered)].increment(1);
+        self.client.received.count(&message);
         self.pipeline
             .begin(&self.broker, message, publish.packet_id);
         Ok(())
@@ -119,7 +120,7 @@ impl Connection {
         if check_topic(&publish.topic).is_err() {
             return Err(Refusal::new(Reason::TOPIC_INVALID, "invalid topic"));
         }
-        if !self.access.may_publish(&publish.topic) {
+        if !self.client.access.may_publish(&publish.topic) {
             return Err(Refusal::new(
                 Reason::NOT_AUTHORIZED,
                 "the client may not publish on this topic",
@@ -233,7 +234,7 @@ impl Connection {
                 "topics that begin with $ do not exist here; there is no $SYS and no $aws",
             );
         }
-        if !self.access.may_subscribe(&filter) {
+        if !self.client.access.may_subscribe(&filter) {
             return refused(
                 Reason::NOT_AUTHORIZED,
                 "the client may not subscribe to a topic filter",

@@ -20,13 +20,12 @@ use homeport_listen::ByteStream;
 use homeport_systems::messages::{Delivery, Publisher};
 use tokio::time::{Instant, Sleep};
 
-use super::access::Access;
-use super::broker::{Broker, Mailbox, Parting, Session};
+use super::broker::{Broker, ClientProblem, ConnectedClient, Mailbox, Parting, Session};
 use super::codec::{self, Reason, Refusal, Version, Will};
 use super::pipeline::Pipeline;
 use super::refusal_log::{Refused, RefusedClient};
 use super::settings::{DRAIN_MAX, FAREWELL_MAX, WRITE_STALL_MAX};
-use super::transport::Transport;
+use super::transport::{Peer, Transport};
 use handshake::Admitted;
 use inbound::Change;
 use outbound::Outbound;
@@ -34,10 +33,9 @@ use outbound::Outbound;
 /// The connection of a client with its session.
 struct Connection {
     broker: Broker,
-    address: IpAddr,
     io: Transport,
     version: Version,
-    access: Access,
+    client: Arc<ConnectedClient>,
     session: Arc<Session>,
     mailbox: Arc<Mailbox>,
     link_id: u64,
@@ -96,9 +94,9 @@ impl From<Refusal> for End {
 }
 
 /// Serves a connection until it ends.
-pub(super) async fn serve(io: Box<dyn ByteStream>, broker: Broker, client: IpAddr) {
+pub(super) async fn serve(io: Box<dyn ByteStream>, broker: Broker, peer: Peer) {
     // Boxed, so that its memory is freed once the connection is open.
-    let welcome = Box::pin(handshake::welcome(Transport::new(io), &broker, client));
+    let welcome = Box::pin(handshake::welcome(Transport::new(io), &broker, peer));
     let Some(mut connection) = welcome.await.map(Box::new) else {
         return;
     };
@@ -128,14 +126,13 @@ impl Connection {
         let silence_max = admitted.silence_max();
         let attached = admitted.attached;
         Self {
-            address: admitted.address,
             io,
-            version: admitted.version,
+            version: admitted.client.version,
             publisher: Publisher {
-                client_id: Some(attached.session.client_id.clone()),
-                principal: Some(admitted.access.principal()),
+                client_id: Some(attached.session.name.client_id.to_string()),
+                principal: Some(admitted.client.access.principal()),
             },
-            access: admitted.access,
+            client: admitted.client,
             session: attached.session,
             mailbox: attached.mailbox,
             link_id: attached.link_id,
@@ -169,11 +166,14 @@ impl Connection {
 
     fn record_refusal(&self, refused: Refused<'_>, why: Refusal) {
         let client = RefusedClient {
-            address: self.address,
-            client_id: &self.session.client_id,
-            key_id: self.access.key_id(),
+            address: self.client.peer.address,
+            client_id: &self.session.name.client_id,
+            key_id: self.client.access.key_id(),
         };
         self.broker.refusals().record(refused, client, why);
+        let now = self.broker.now();
+        let problem = ClientProblem::refusal(now, refused, why);
+        self.session.note_problem(problem);
     }
 
     /// Makes progress as far as possible; ready when the connection ends.
@@ -304,6 +304,8 @@ impl Connection {
         }
         if let End::Lost(error) = &end {
             tracing::trace!(%error, "an MQTT connection was lost");
+            let problem = ClientProblem::lost(self.broker.now(), error);
+            self.session.note_problem(problem);
         } else {
             let farewell = async {
                 self.io.drain().await?;

@@ -197,6 +197,7 @@ impl Connection {
         }
         codec::publish(&mut self.io.write, self.version, &sent);
         self.broker.meters().sent[usize::from(packet_id.is_some())].increment(1);
+        self.client.sent.count(message);
     }
 
     /// Finishes requests to the store; returns whether there was progress.

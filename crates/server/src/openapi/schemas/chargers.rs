@@ -3,9 +3,7 @@
 use homeport_systems::chargers::{
     DATA_DEPTH_MAX, EVENTS_PER_REQUEST_MAX, EventType, SET_MAX, STATE_VALUE_BYTES_MAX,
 };
-use utoipa::openapi::schema::{
-    AllOfBuilder, AnyOfBuilder, ObjectBuilder, Schema, SchemaType, Type,
-};
+use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, Schema, SchemaType, Type};
 use utoipa::openapi::{KnownFormat, Ref, RefOr, SchemaFormat};
 
 use super::{
@@ -118,13 +116,10 @@ pub(crate) fn events() -> RefOr<Schema> {
             list_of_any("NewChargerEvent", EVENTS_PER_REQUEST_MAX),
         )
         .required("events");
-    let no_list =
-        || ObjectBuilder::new().property("events", ObjectBuilder::new().schema_type(Type::Null));
     let event = RefOr::<Schema>::Ref(Ref::from_schema_name("NewChargerEvent"));
     AnyOfBuilder::new()
         .item(list)
-        .item(AllOfBuilder::new().item(event).item(no_list()))
-        .item(no_list().description(Some("An invalid event is rejected in `results`")))
+        .item(event)
         .description(Some("One event, or up to 100 of them"))
         .into()
 }

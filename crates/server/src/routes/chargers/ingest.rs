@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
 use homeport_systems::chargers::{
     ChargerIds, DATA_DEPTH_MAX, DeviceName, EVENTS_PER_REQUEST_MAX, EventData, EventDevice,
     EventOutcome, NewEvent, NotInState, Rejection, ScId, WirelessDeviceId,
@@ -21,6 +22,9 @@ use crate::openapi::schemas::chargers as schemas;
 use crate::problem::Problem;
 use crate::request::{Body, Object, RequestTimes, plain_json};
 use crate::state::AppState;
+
+const INVALID_EVENT: &str = "INVALID_EVENT";
+const OUT_OF_SCOPE: &str = "OUT_OF_SCOPE";
 
 /// A request whose events are parsed one by one, so that an invalid one does not affect the others.
 #[derive(Deserialize)]
@@ -123,7 +127,19 @@ struct Invalid {
     reason: String,
 }
 
+impl From<Invalid> for Problem {
+    fn from(Invalid { code, reason }: Invalid) -> Self {
+        match code {
+            INVALID_EVENT => Self::invalid(format!("invalid body: {reason}")),
+            OUT_OF_SCOPE => Self::new(StatusCode::FORBIDDEN, code, reason),
+            _ => Self::new(StatusCode::BAD_REQUEST, code, reason),
+        }
+    }
+}
+
 /// Store up to 100 events, each exactly once
+///
+/// Each event of a list has its own result. A single event that is invalid gets an error response.
 #[utoipa::path(post, path = "/v1/chargers/events", tag = "chargers",
     security(("device_key" = []), ("admin_token" = [])),
     request_body = RequestBody, responses(
@@ -137,11 +153,11 @@ pub(in crate::routes) async fn ingest_events(
     caller.check(Action::Write, super::SYSTEM, Subject::None)?;
     let invalid_body = |error| Problem::invalid(format!("invalid body: {error}"));
     let body: &RawValue = serde_json::from_slice(&body).map_err(invalid_body)?;
-    let raw = match serde_json::from_str::<Object<Request<'_>>>(body.get()) {
-        Ok(Object(request)) => request.events,
+    let (raw, is_single) = match serde_json::from_str::<Object<Request<'_>>>(body.get()) {
+        Ok(Object(request)) => (request.events, false),
         // An invalid list is not a single event.
         Err(error) if has_events(body) => return Err(invalid_body(error)),
-        Err(_) if body.get().starts_with('{') => vec![body],
+        Err(_) if body.get().starts_with('{') => (vec![body], true),
         Err(error) => return Err(invalid_body(error)),
     };
     if raw.is_empty() || raw.len() > EVENTS_PER_REQUEST_MAX {
@@ -153,7 +169,11 @@ pub(in crate::routes) async fn ingest_events(
     }
     let times = RequestTimes::new(&state, None).or_mountain_time();
     let parsed = raw.iter().map(|raw| parse(raw, times)).collect();
-    let parsed = permitted(&state, &caller, parsed).await?;
+    let mut parsed = permitted(&state, &caller, parsed).await?;
+    // A request with nothing but an invalid event is an invalid request.
+    if is_single && let Some(Err(invalid)) = parsed.pop_if(|event| event.is_err()) {
+        return Err(invalid.into());
+    }
     let events: Vec<NewEvent> = parsed.iter().flatten().cloned().collect();
     let mut outcomes = if events.is_empty() {
         Vec::new()
@@ -181,7 +201,7 @@ fn has_events(body: &RawValue) -> bool {
 
 fn parse(raw: &RawValue, times: RequestTimes) -> Result<NewEvent, Invalid> {
     let invalid = |reason: String| Invalid {
-        code: "INVALID_EVENT",
+        code: INVALID_EVENT,
         reason,
     };
     let Object(body): Object<EventBody<'_>> =
@@ -222,7 +242,7 @@ async fn permitted(
         match caller.check(Action::Write, super::SYSTEM, Subject::Charger(&charger)) {
             Ok(()) => Ok(event),
             Err(forbidden) => Err(Invalid {
-                code: "OUT_OF_SCOPE",
+                code: OUT_OF_SCOPE,
                 reason: forbidden.to_string(),
             }),
         }

@@ -1,5 +1,6 @@
 //! Judging values and silences, and storing what changed: watches, alerts and their notifications.
 
+mod decommissioned;
 pub(in crate::alerts) mod followers;
 pub(in crate::alerts) mod judge;
 pub(in crate::alerts) mod reaction;

@@ -62,7 +62,7 @@ impl Alerts {
     }
 
     /// Up to when all data of a source is judged; `None` when that is unknown.
-    fn judged_until(&self, system: &SystemName) -> Option<EpochMillis> {
+    pub(super) fn judged_until(&self, system: &SystemName) -> Option<EpochMillis> {
         let name = self.source(system).ok()?.reaction_name();
         let status = self.0.reactions.as_ref()?.status().all();
         let (_, status) = status.into_iter().find(|(known, _)| *known == name)?;
