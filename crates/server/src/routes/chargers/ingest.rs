@@ -9,6 +9,7 @@ use homeport_systems::chargers::{
     EventOutcome, NewEvent, NotInState, Rejection, ScId, WirelessDeviceId,
 };
 use homeport_systems::time::{EpochMillis, TimeInFuture};
+use homeport_systems::unknown_name::UnknownName;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::openapi::RefOr;
@@ -173,9 +174,12 @@ pub(super) fn one_or_many<'a>(body: &'a [u8], list: &str) -> Result<Items<'a>, P
             serde_json::from_str(raw.get()).map_err(invalid_body)?
         }
         Some(_) => {
-            return Err(Problem::invalid(format!(
-                "invalid body: {list} must be the only member"
-            )));
+            let mut others = members.iter().map(|(name, _)| &**name);
+            let reason = match others.find(|name| *name != list) {
+                Some(other) => UnknownName::new("member", other, [list]).to_string(),
+                None => format!("duplicate member `{list}`"),
+            };
+            return Err(Problem::invalid(format!("invalid body: {reason}")));
         }
     };
     if raw.is_empty() || raw.len() > EVENTS_PER_REQUEST_MAX {
