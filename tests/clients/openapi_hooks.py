@@ -25,6 +25,9 @@ DIGITS_MAX = 38
 TABLE = "evse-daily-stats"
 ITEM_KEY = {"device_id": {"S": "SC-00000000"}, "date": {"S": "2027-01-15"}}
 
+# A payload decoder: how its members depend on each other, no schema can tell.
+DECODER = {"fields": [{"name": "current_ma", "offset": 0, "type": "u16", "optional": True}]}
+
 # Every id that the server told.
 told = {name: {KEPT[name], DOOMED[name]} for name in KEPT}
 
@@ -107,6 +110,13 @@ def fitting(path, body):
         body["token"] = ADMIN_TOKEN
     elif path.startswith("/v1/tables"):
         body = tabled(path, body)
+    elif path.startswith("/v1/chargers/decoders/test"):
+        # Either a decoder or a name, and either form of the payload. Whether a name exists depends on what was tried before.
+        body = {"decoder": DECODER, "payload_hex": body.get("payload_hex") or ""}
+    elif path.startswith("/v1/chargers/decoders"):
+        body = DECODER
+    elif path == "/v1/chargers/uplinks":
+        body = uplinked(body)
     elif path.startswith("/v1/rules"):
         body = ruled(body)
     elif path.startswith("/v1/alerts/definitions"):
@@ -139,6 +149,21 @@ def ruled(body):
     fixed = {"sql": "SELECT * FROM 'a/+'", "topic": "a/b", "actions": [{"republish": {"topic": "c"}}]}
     fixed["errorAction"] = {"republish": {"topic": "d"}}
     return {name: fixed.get(name, value) if value is not None else None for name, value in body.items()}
+
+
+def uplinked(body):
+    """The uplinks without times, which must not be far in the future."""
+    if isinstance(body.get("uplinks"), list):
+        return body
+    metadata = body.get("WirelessMetadata")
+    if isinstance(metadata, dict):
+        body["WirelessMetadata"] = {
+            name: {"Seq": 7} if name == "Sidewalk" else {"FCnt": 7, "FPort": 2}
+            for name in list(metadata)
+            if name in ("Sidewalk", "LoRaWAN")
+        }
+    known = ("WirelessDeviceId", "PayloadData", "WirelessMetadata")
+    return {name: body[name] for name in known if name in body}
 
 
 def tabled(path, body):

@@ -27,6 +27,7 @@ use crate::console::{Console, EXPORTS_MAX, Sessions, Storage};
 use crate::metrics::Gauges;
 use crate::mqtt::{Broker, BrokerParts, MqttSettings};
 use crate::state::{AppState, Health, StoreClock};
+use crate::uplink_topics::{MessageIntake, RefusedUplinks};
 
 /// What the server is built on.
 pub struct AppDeps {
@@ -138,7 +139,12 @@ impl AppState {
             store: Arc::clone(store),
             clock: Arc::clone(clock),
             removal_clock: Arc::clone(&deps.removal_clock),
-            intake: Arc::new(rules.clone()),
+            intake: Arc::new(MessageIntake {
+                chargers: chargers.clone(),
+                rules: rules.clone(),
+                future_limit: settings.future_limit,
+                refused: RefusedUplinks::new(Arc::clone(clock)),
+            }),
             api_keys: Arc::clone(&api_keys),
             key_verifier: Arc::clone(&key_verifier),
             admin_token: admin_token.clone(),

@@ -15,6 +15,7 @@ mod request;
 mod request_id;
 mod routes;
 mod state;
+mod uplink_topics;
 
 pub use self::app::{AppDeps, AppSettings, BuildError};
 pub use self::metrics::{Gauges, drain_latencies_until, install_recorder};

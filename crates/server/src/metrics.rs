@@ -147,6 +147,11 @@ pub(crate) fn charger_event(outcome: &'static str) {
     counter!("homeport_charger_events_total", "outcome" => outcome).increment(1);
 }
 
+/// Counts an uplink that is stored without being decoded.
+pub(crate) fn undecoded_uplink() {
+    counter!("homeport_charger_uplinks_undecoded_total").increment(1);
+}
+
 pub(crate) fn render(handle: &PrometheusHandle, gauges: &dyn Gauges, keys_cached: usize) -> String {
     for (name, value) in gauges.read() {
         gauge!(name).set(value);

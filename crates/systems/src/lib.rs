@@ -7,6 +7,7 @@ pub mod api_keys;
 pub mod browse;
 pub mod chargers;
 pub mod cursor;
+pub mod documents;
 pub mod export;
 pub mod fleet;
 pub mod ids;

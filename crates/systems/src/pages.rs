@@ -7,6 +7,7 @@ use homeport_store::{Query, Scan, Store, StoreError};
 use crate::alerts::AlertsError;
 use crate::api_keys::ApiKeyError;
 use crate::chargers::ChargersError;
+use crate::chargers::decoders::DecodersError;
 use crate::cursor::{Cursor, CursorError};
 use crate::plain_json;
 use crate::records::RecordsError;
@@ -42,6 +43,7 @@ from_page_error!(
     AlertsError,
     ApiKeyError,
     ChargersError,
+    DecodersError,
     RecordsError,
     SensorsError,
     TelemetryError

@@ -117,6 +117,11 @@ pub fn systems(names: &TableNames) -> Vec<System> {
                     &[Put, Delete, Query, BatchWrite],
                     &[],
                 ),
+                used(
+                    chargers::schema::decoders(),
+                    &[Get, Put, Update, Delete, Query],
+                    &[],
+                ),
             ],
         },
         System {

@@ -48,6 +48,7 @@ fn event(device: u8, minutes_ago: i64, members: &[(&str, Value)]) -> NewEvent {
         occurred_at: Some(EpochMillis(NOW_MS - minutes_ago * 60_000)),
         sequence: None,
         data: EventData::new(members).expect("data"),
+        uplink: None,
     }
 }
 

@@ -53,6 +53,7 @@ fn report(device: u8, at_ms: i64, state: &str) -> NewEvent {
         occurred_at: Some(EpochMillis(at_ms)),
         sequence: None,
         data: EventData::new(members).expect("data"),
+        uplink: None,
     }
 }
 

@@ -52,6 +52,7 @@ fn event(device: u16, at_ms: i64, event_type: &str, number: i64) -> NewEvent {
         occurred_at: Some(EpochMillis(at_ms)),
         sequence: None,
         data: EventData::new(members).expect("data"),
+        uplink: None,
     }
 }
 

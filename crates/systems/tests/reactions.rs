@@ -193,6 +193,7 @@ async fn daily_statistics_include_late_events() {
             occurred_at: Some(EpochMillis(at_ms)),
             sequence: None,
             data: EventData::new(Map::new()).expect("data"),
+            uplink: None,
         };
         chargers.ingest(vec![event]).await.expect("stored");
     };

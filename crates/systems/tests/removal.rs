@@ -97,6 +97,7 @@ fn event(number: u8, minutes_ago: i64) -> NewEvent {
         occurred_at: Some(EpochMillis(NOW_MS - minutes_ago * 60_000)),
         sequence: None,
         data: EventData::new(Map::from([("a".to_owned(), 1.into())])).expect("data"),
+        uplink: None,
     }
 }
 

@@ -168,6 +168,26 @@ fn unacknowledged_messages_are_redelivered() {
 }
 
 #[test]
+fn bridged_uplinks_become_events() {
+    const UPLINK: &str = r#"{"WirelessDeviceId": "b319d001-6b08-4d88-b4ca-4d2d98a6d43c",
+        "PayloadData": "eyJjdXJyZW50X21hIjogMTYwMDB9", "WirelessMetadata": {"LoRaWAN": {"FCnt": 7, "FPort": 2}}}"#;
+    let directory = tempfile::tempdir().expect("a directory");
+    let broker = Mosquitto::start(directory.path());
+    let options = ["--bridge-filters", "chargers/uplinks"];
+    let server = Bridged::start(directory.path(), &broker, &options);
+    // A message that is no uplink does not hold up the others, and a repeat is stored once.
+    for payload in ["{}", UPLINK, UPLINK] {
+        broker.publish_one("chargers/uplinks", payload);
+    }
+    let acknowledged = "homeport_bridge_messages_acknowledged_total";
+    assert!(wait_until(|| server.metric(acknowledged) == 3));
+    let (_, events) = server.get("/v1/chargers/SC-C014EA63/events");
+    assert_eq!(events.matches("\"current_ma\":16000").count(), 1, "{events}");
+    let refused = "homeport_mqtt_refused_total{kind=\"uplink\",reason=\"payload_invalid\"}";
+    assert_eq!(server.metric(refused), 1);
+}
+
+#[test]
 fn bridge_reconnects_to_a_restarted_broker() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut broker = Mosquitto::start(directory.path());

@@ -75,6 +75,15 @@ impl Mosquitto {
         self.publishing(thing, numbers).finish();
     }
 
+    /// Publishes one message.
+    pub(crate) fn publish_one(&self, topic: &str, payload: &str) {
+        let status = Command::new("mosquitto_pub")
+            .args(["-h", "127.0.0.1", "-p", &self.address.port().to_string()])
+            .args(["-q", "1", "-t", topic, "-m", payload])
+            .status();
+        assert!(status.expect("mosquitto_pub runs").success());
+    }
+
     /// Publishes in the background.
     pub(crate) fn publishing(&self, thing: &str, numbers: std::ops::Range<u32>) -> Publishing {
         let lines = numbers.fold(String::new(), |mut lines, number| {

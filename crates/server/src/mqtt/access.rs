@@ -1,6 +1,7 @@
 //! Authentication, and the topics that a client may use. Devices may use `van/{thing}/…`: a key with
 //! scopes for its things, a key without scopes for every thing. Sending commands and subscribing to all things at
-//! once need a permission of their own. Operators may use all topics.
+//! once need a permission of their own. Keys of chargers publish uplinks and subscribe to nothing. Operators may use
+//! all topics.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,9 +12,12 @@ use homeport_systems::telemetry::schema::{COMMANDS, TOPIC_ROOT};
 use sha2::{Digest as _, Sha256};
 
 use crate::auth::{AdminToken, KeyRejected, KeyVerifier, TokenRejected};
+use crate::uplink_topics::may_publish_uplinks;
 
-/// The system whose keys may use topics.
+/// The system whose keys may use the topics of things.
 pub(crate) const SYSTEM: &str = "telemetry";
+/// The system whose keys may publish uplinks.
+const CHARGERS: &str = "chargers";
 /// The user name of operators.
 const OPERATOR: &str = "admin";
 /// Bytes of the digest that identifies an owner.
@@ -41,7 +45,7 @@ pub(super) enum Denied {
     Wrong,
     #[error("too many wrong credentials were sent; try again later")]
     TooMany,
-    #[error("the API key belongs to another system; use a key of telemetry")]
+    #[error("the API key belongs to another system; use a key of telemetry or chargers")]
     OtherSystem(KeyId),
     #[error("the store cannot check credentials now; try again later")]
     Unknown(#[source] ApiKeyError),
@@ -72,7 +76,7 @@ impl Credentials {
             KeyRejected::TooMany { .. } => Denied::TooMany,
             KeyRejected::NotVerified(error) => Denied::Unknown(error),
         })?;
-        if key.system != SYSTEM {
+        if key.system != SYSTEM && key.system != CHARGERS {
             return Err(Denied::OtherSystem(key.key_id));
         }
         Ok(Access::Key(key))
@@ -87,6 +91,9 @@ impl Access {
         let Self::Key(key) = self else {
             return true;
         };
+        if key.system == CHARGERS {
+            return may_publish_uplinks(key, topic);
+        }
         let mut levels = topic.split('/');
         let is_things = levels.next() == Some(TOPIC_ROOT);
         let thing = levels.next().filter(|thing| !thing.is_empty());
@@ -103,14 +110,14 @@ impl Access {
             return true;
         };
         let mut levels = filter.levels();
-        if levels.next() != Some(TOPIC_ROOT) {
+        if key.system != SYSTEM || levels.next() != Some(TOPIC_ROOT) {
             return false;
         }
         let thing = levels.next();
         // A scope of an old key can be named like a wildcard, which would still match every thing.
         let is_one_thing = thing.is_some_and(|thing| !matches!(thing, "+" | "#"));
         if key.has(KeyPermission::SubscribeFleet) && key.scopes.is_empty() {
-            return key.system == SYSTEM;
+            return true;
         }
         is_one_thing
             && levels.next().is_some()
@@ -123,7 +130,7 @@ impl Access {
         match self {
             Self::Operator => OPERATOR.to_owned(),
             // Keys that may subscribe to less must not receive what a session has subscribed to.
-            Self::Key(key) if key.scopes.is_empty() => {
+            Self::Key(key) if key.system == SYSTEM && key.scopes.is_empty() => {
                 if key.has(KeyPermission::SubscribeFleet) {
                     "any".to_owned()
                 } else {
@@ -132,6 +139,12 @@ impl Access {
             }
             Self::Key(key) => {
                 let mut digest = Sha256::new();
+                if key.system != SYSTEM {
+                    // No scope is empty, so keys of two systems never have the same digest.
+                    digest.update([0]);
+                    digest.update(&key.system);
+                    digest.update([0]);
+                }
                 for scope in &key.scopes {
                     digest.update(scope);
                     digest.update([0]);
@@ -262,5 +275,22 @@ mod tests {
         // The session of the one may have subscribed to what the other may not read.
         let fleet = key_with(&[], [KeyPermission::SubscribeFleet]);
         assert_ne!(key(&[]).owner(), fleet.owner());
+    }
+
+    #[test]
+    fn keys_of_chargers_own_no_session_of_things() {
+        let of_chargers = |scopes: &[&str]| {
+            let Access::Key(key) = key(scopes) else {
+                unreachable!("it is a key");
+            };
+            Access::Key(Arc::new(ApiKey {
+                system: CHARGERS.to_owned(),
+                ..(*key).clone()
+            }))
+        };
+        for scopes in [&[][..], &["a"]] {
+            assert_ne!(of_chargers(scopes).owner(), key(scopes).owner());
+        }
+        assert_ne!(of_chargers(&[]).owner(), of_chargers(&["a"]).owner());
     }
 }

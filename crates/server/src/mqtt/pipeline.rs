@@ -9,7 +9,7 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesOrdered;
 use homeport_store::StoreError;
-use homeport_systems::messages::Message;
+use homeport_systems::messages::{IntakeError, Message};
 
 use super::broker::{Broker, Route, Session};
 use super::codec::{Reason, Refusal};
@@ -49,6 +49,16 @@ enum Fault {
     Store(StoreError),
 }
 
+impl From<IntakeError> for Fault {
+    fn from(error: IntakeError) -> Self {
+        match error {
+            // Only MQTT 5 tells the publisher. The intake has counted and logged the message.
+            IntakeError::Refused(_) => Self::Refused(Reason::PAYLOAD_INVALID),
+            IntakeError::Store(error) => Self::Store(error),
+        }
+    }
+}
+
 impl Pipeline {
     pub(super) fn is_empty(&self) -> bool {
         self.processing.is_empty() && self.storing.is_empty()
@@ -73,7 +83,7 @@ impl Pipeline {
             let outcome = broker.take_in(&message).await;
             Processed {
                 pending,
-                outcome: outcome.map(|()| Arc::new(message)).map_err(Fault::Store),
+                outcome: outcome.map(|()| Arc::new(message)).map_err(Fault::from),
             }
         }));
     }

@@ -40,6 +40,7 @@ const CONSOLE_SESSION: &str = "console_session";
         ErrorEnvelope,
         sensors::ReadingBody<'static>,
         chargers::EventBody<'static>,
+        schemas::uplinks::UplinkSchema,
         alerts::ThresholdBody,
         alerts::AbsenceBody,
         alerts::RateBody

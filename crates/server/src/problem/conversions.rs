@@ -6,10 +6,12 @@ use homeport_systems::alerts::AlertsError;
 use homeport_systems::api_keys::ApiKeyError;
 use homeport_systems::browse::BrowseError;
 use homeport_systems::chargers::ChargersError;
+use homeport_systems::chargers::decoders::{DecodersError, InvalidDecoder};
 use homeport_systems::cursor::CursorError;
 use homeport_systems::export::ExportError;
 use homeport_systems::fleet::FleetError;
 use homeport_systems::live::LiveError;
+use homeport_systems::messages::IntakeError;
 use homeport_systems::push::PushError;
 use homeport_systems::records::RecordsError;
 use homeport_systems::rules::{RuleError, TrialError};
@@ -20,6 +22,7 @@ use homeport_systems::time::TimeInFuture;
 use super::Problem;
 use crate::auth::UserTokenError;
 use crate::mqtt::{NoClient, PublishRefusal};
+use crate::routes::chargers::{INVALID_EVENT, InvalidItem, OUT_OF_SCOPE};
 
 /// Wait before a retry when the store or a key set is unavailable.
 const RETRY_AFTER_SECS: u64 = 1;
@@ -254,6 +257,53 @@ impl From<RuleError> for Problem {
             RuleError::Cursor(error) => error.into(),
             RuleError::Malformed(_) => Self::internal(&error),
             RuleError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<InvalidDecoder> for Problem {
+    fn from(error: InvalidDecoder) -> Self {
+        let detail = error.to_string();
+        Self::new(StatusCode::BAD_REQUEST, "INVALID_DECODER", detail)
+    }
+}
+
+impl From<DecodersError> for Problem {
+    fn from(error: DecodersError) -> Self {
+        let with = |status, code| Self::new(status, code, error.to_string());
+        match error {
+            DecodersError::Invalid(error) => error.into(),
+            DecodersError::Missing(_) => with(StatusCode::NOT_FOUND, "DECODER_NOT_FOUND"),
+            DecodersError::VersionMissing(_) => with(StatusCode::NOT_FOUND, "VERSION_NOT_FOUND"),
+            DecodersError::TooMany => with(StatusCode::CONFLICT, "TOO_MANY_DECODERS"),
+            DecodersError::Changed { .. } => {
+                with(StatusCode::PRECONDITION_FAILED, "DECODER_CHANGED")
+            }
+            DecodersError::Cursor(error) => error.into(),
+            DecodersError::Malformed(_) => Self::internal(&error),
+            DecodersError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<InvalidItem> for Problem {
+    fn from(invalid: InvalidItem) -> Self {
+        let status = match invalid.code {
+            INVALID_EVENT => return Self::invalid(format!("invalid body: {}", invalid.reason)),
+            OUT_OF_SCOPE => StatusCode::FORBIDDEN,
+            _ => StatusCode::BAD_REQUEST,
+        };
+        Self::new(status, invalid.code, invalid.reason)
+    }
+}
+
+impl From<IntakeError> for Problem {
+    fn from(error: IntakeError) -> Self {
+        match error {
+            IntakeError::Refused(reason) => {
+                Self::new(StatusCode::BAD_REQUEST, "INVALID_UPLINK", reason)
+            }
+            IntakeError::Store(error) => error.into(),
         }
     }
 }

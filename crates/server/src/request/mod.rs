@@ -10,6 +10,7 @@ mod page;
 pub(crate) mod plain_json;
 mod time_range;
 mod times;
+mod versions;
 mod whole_number;
 
 pub(crate) use address::{PathPart, UrlQuery};
@@ -21,4 +22,5 @@ pub(crate) use known_parameters::{KnownParameters, reject_unknown_parameters};
 pub(crate) use page::{PageQuery, check_limit, parse_cursor};
 pub(crate) use time_range::{MountainTimeRange, TimeRange};
 pub(crate) use times::{RequestTimes, check_order};
+pub(crate) use versions::{entity_tag, expected_version, parse_version};
 pub(crate) use whole_number::WholeNumber;

@@ -11,9 +11,7 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use homeport_listen::{Connection, Hosts};
-use homeport_systems::messages::{
-    Delivery, Message, Properties, Publish as _, Publisher, check_topic,
-};
+use homeport_systems::messages::{Delivery, Message, Properties, Publisher, check_topic};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -109,7 +107,7 @@ pub(crate) async fn publish_message(
         properties: Properties::default(),
         hops: 0,
     };
-    state.broker.publish(message).await?;
+    state.broker.accept(message).await?;
     Ok(Json(Published {
         status: "published",
         topic,

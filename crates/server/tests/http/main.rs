@@ -3,6 +3,8 @@
 mod access;
 mod alerts;
 mod chargers;
+mod chargers_decoders;
+mod chargers_uplinks;
 mod connections;
 mod console_devices;
 mod console_export;

@@ -12,17 +12,19 @@ use rumqttc::v5::mqttbytes::v5::{
 };
 
 use crate::client::{Client, Options5, V3, V5, message};
-use crate::world::{ADMIN, World};
+use crate::world::{ADMIN, REFUSED, World};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_keys_of_telemetry_and_operators_connect() {
+async fn only_keys_of_topics_and_operators_connect() {
     let world = World::start().await;
     let key = world.key(["v1"]).await;
     let (_, of_sensors) = world.key_of("sensors", []).await;
+    let (_, of_chargers) = world.key_of("chargers", []).await;
     let unknown = "0".repeat(64);
     for (login, expected) in [
         (("v1", key.as_str()), ConnectReturnCode::Success),
         (("admin", ADMIN), ConnectReturnCode::Success),
+        (("aws", of_chargers.as_str()), ConnectReturnCode::Success),
         (
             ("admin", key.as_str()),
             ConnectReturnCode::BadUserNamePassword,
@@ -265,4 +267,69 @@ fn checking_keys_often() -> MqttSettings {
         key_check_every: Duration::from_millis(5),
         ..MqttSettings::default()
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_of_chargers_publish_only_uplinks() {
+    const UUID: &str = "b319d001-6b08-4d88-b4ca-4d2d98a6d43c";
+    let world = World::start().await;
+    let (_, all) = world.key_of("chargers", []).await;
+    let (_, scoped) = world.key_of("chargers", [UUID]).await;
+    let own = format!("chargers/uplinks/{UUID}");
+    let other = format!("chargers/uplinks/{}", UUID.replace("43c", "43d"));
+    for (key, topic, expected) in [
+        (&all, "chargers/uplinks", PubAckReason::Success),
+        (&all, &own, PubAckReason::Success),
+        (&scoped, &own, PubAckReason::Success),
+        (&scoped, "chargers/uplinks", PubAckReason::NotAuthorized),
+        (&scoped, &other, PubAckReason::NotAuthorized),
+        (
+            &all,
+            "chargers/uplinks/SC-C014EA63",
+            PubAckReason::NotAuthorized,
+        ),
+        (&all, "chargers/uplinks-other", PubAckReason::NotAuthorized),
+        (&all, "van/v1/telemetry", PubAckReason::NotAuthorized),
+    ] {
+        let mut charger = Client::<V5>::connect(&world, "c", key).await;
+        charger.publish(topic, "{}", 4).await;
+        let Packet::PubAck(answer) = charger.receive().await else {
+            panic!("no answer");
+        };
+        // A message without subscribers may have its own code of success.
+        let is_success = answer.reason != PubAckReason::NotAuthorized;
+        assert_eq!(is_success, expected == PubAckReason::Success, "{topic}");
+    }
+    let mut charger = Client::<V5>::connect(&world, "c", &all).await;
+    for filter in ["chargers/uplinks", "chargers/#", "van/v1/#"] {
+        let code = charger.subscribe(filter).await;
+        assert_eq!(code, SubscribeReasonCode::NotAuthorized, "{filter}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refused_message_gets_a_reason_and_no_subscriber() {
+    let world = World::start().await;
+    let mut operator = Client::<V5>::operator(&world, "o").await;
+    operator.subscribe("van/#").await;
+    let key = world.key(["v1"]).await;
+    let mut device = Client::<V5>::connect(&world, "c", &key).await;
+    let refused = std::str::from_utf8(REFUSED).expect("text");
+    device.publish("van/v1/telemetry", refused, 4).await;
+    let Packet::PubAck(answer) = device.receive().await else {
+        panic!("no answer");
+    };
+    assert_eq!(
+        (answer.pkid, answer.reason),
+        (4, PubAckReason::PayloadFormatInvalid)
+    );
+    // MQTT 3.1.1 cannot say it, and must not send the message again.
+    let mut old = Client::<V3>::connect(&world, "c3", &key).await;
+    let qos = rumqttc::mqttbytes::QoS::AtLeastOnce;
+    let mut publish = v4::Publish::new("van/v1/telemetry", qos, REFUSED);
+    publish.pkid = 1;
+    old.send(&v4::Packet::Publish(publish)).await;
+    old.expect(v4::Packet::PubAck(v4::PubAck::new(1))).await;
+    device.publish_and_wait("van/v1/telemetry", "good").await;
+    assert_eq!(operator.take().await, "good");
 }

@@ -17,7 +17,7 @@ use homeport_server::{
 };
 use homeport_store::{Clock, ManualClock, Put, Scan, Store, StoreError, WriteError};
 use homeport_systems::api_keys::{ApiKeys, KeyId, KeyPermission, NewApiKey, Pepper};
-use homeport_systems::messages::{Intake, Message};
+use homeport_systems::messages::{Intake, IntakeError, Message};
 use homeport_systems::schema::TableNames;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -31,6 +31,8 @@ pub(crate) const NOW_MS: i64 = 1_800_000_000_000;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 const TAKEN: &str = "taken";
+/// The payload that the intake refuses.
+pub(crate) const REFUSED: &[u8] = b"refuse this";
 
 pub(crate) struct World {
     pub(crate) address: SocketAddr,
@@ -60,7 +62,7 @@ pub(crate) struct Keeper {
 
 #[async_trait]
 impl Intake for Keeper {
-    async fn take(&self, message: &Message) -> Result<Vec<Message>, StoreError> {
+    async fn take(&self, message: &Message) -> Result<Vec<Message>, IntakeError> {
         // Numbered in the order in which processing starts.
         let number = self.next.fetch_add(1, Ordering::SeqCst);
         self.waiting.send_modify(|waiting| *waiting += 1);
@@ -68,7 +70,10 @@ impl Intake for Keeper {
         let _ = gate.wait_for(|is_open| *is_open).await;
         self.waiting.send_modify(|waiting| *waiting -= 1);
         if message.hops >= self.fails_from.load(Ordering::SeqCst) {
-            return Err(StoreError::Unavailable("told to fail".to_owned()));
+            return Err(StoreError::Unavailable("told to fail".to_owned()).into());
+        }
+        if &message.payload[..] == REFUSED {
+            return Err(IntakeError::Refused("told to refuse".to_owned()));
         }
         let item = Item::new()
             .with("topic", message.topic.as_str())
@@ -76,7 +81,7 @@ impl Intake for Keeper {
             .with("payload", Value::B(message.payload.to_vec()));
         match self.store.put(Put::new(TAKEN, item)).await {
             Ok(_) | Err(WriteError::ConditionFailed { .. }) => Ok(self.republished(message)),
-            Err(WriteError::Store(error)) => Err(error),
+            Err(WriteError::Store(error)) => Err(error.into()),
         }
     }
 }

@@ -200,6 +200,7 @@ mod tests {
             timestamp_utc: EpochMillis(at),
             event_type: "telemetry".parse().unwrap(),
             data: EventData::new(members).unwrap(),
+            uplink: None,
         }
     }
 

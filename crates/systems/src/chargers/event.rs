@@ -36,6 +36,16 @@ pub struct NewEvent {
     /// The sequence number of the uplink, for devices that count.
     pub sequence: Option<u64>,
     pub data: EventData,
+    /// The uplink that it was decoded from.
+    pub uplink: Option<EventUplink>,
+}
+
+/// The uplink of an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventUplink {
+    pub payload: Vec<u8>,
+    /// The message and the decoder, as they are stored with the event.
+    pub stored: Map,
 }
 
 /// A stored event.
@@ -49,10 +59,13 @@ pub struct Event {
     pub timestamp_utc: EpochMillis,
     pub event_type: EventType,
     pub data: EventData,
+    /// The message of the uplink and its decoder.
+    pub uplink: Option<Map>,
 }
 
-/// The identity of an uplink: device, type, data, and the device's time or sequence number. Without either of
-/// the last two, a repeat cannot be recognized, and there is no id.
+/// The identity of an uplink: device, type, data, and the device's time or sequence number. The payload replaces type
+/// and data, so that an uplink is the same after a change of its decoder. Without a time and a number, a repeat cannot
+/// be recognized, and there is no id.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct UplinkId(String);
 
@@ -78,9 +91,11 @@ impl NewEvent {
         if self.occurred_at.is_none() && self.sequence.is_none() {
             return None;
         }
-        // Members are sorted by name and numbers have one spelling, so equal data has equal text.
-        let data = serde_json::to_string(&Value::M(self.data.members().clone()))
-            .expect("an attribute value has string keys only");
+        let (event_type, data) = match &self.uplink {
+            // No event has an empty type.
+            Some(uplink) => ("", hex::encode(&uplink.payload)),
+            None => (self.event_type.as_str(), self.data.canonical()),
+        };
         // IMPORTANT: ids are stored, so this text must never change.
         let known = |text: String| format!("Some({text})");
         let unknown = || "None".to_owned();
@@ -90,10 +105,7 @@ impl NewEvent {
         let sequence = self
             .sequence
             .map_or_else(unknown, |sequence| known(sequence.to_string()));
-        let text = format!(
-            "{wireless}\n{}\n{occurred_at}\n{sequence}\n{data}",
-            self.event_type
-        );
+        let text = format!("{wireless}\n{event_type}\n{occurred_at}\n{sequence}\n{data}",);
         Some(UplinkId::of(&text))
     }
 }
@@ -125,6 +137,9 @@ impl Event {
         }
         if let Some(uplink_id) = uplink_id {
             item.insert(schema::UPLINK_ID, uplink_id.as_str());
+        }
+        if let Some(uplink) = &self.uplink {
+            item.insert(schema::UPLINK, Value::M(uplink.clone()));
         }
         item
     }
@@ -168,6 +183,7 @@ impl Event {
             timestamp_utc,
             event_type: EventType::stored(text(schema::EVENT_TYPE)),
             data: EventData::stored(data(item)),
+            uplink: item.get(schema::UPLINK).and_then(Value::as_map).cloned(),
         })
     }
 }
@@ -175,7 +191,7 @@ impl Event {
 /// The data of an event: the member of that name or, for events from the old table, all attributes that are not
 /// Homeport's.
 fn data(item: &Item) -> Map {
-    const OURS: [&str; 7] = [
+    const OURS: [&str; 8] = [
         schema::DEVICE_ID,
         schema::TIMESTAMP_MT,
         schema::EVENT_TYPE,
@@ -183,6 +199,7 @@ fn data(item: &Item) -> Map {
         schema::WIRELESS_DEVICE_ID,
         schema::UPLINK_ID,
         schema::RECEIVED_AT,
+        schema::UPLINK,
     ];
     if let Some(Value::M(data)) = item.get(schema::DATA) {
         return data.clone();
@@ -212,6 +229,7 @@ mod tests {
             occurred_at: Some(EpochMillis(1_771_709_400_000)),
             sequence: Some(7),
             data: EventData::new(members).unwrap(),
+            uplink: None,
         }
     }
 

@@ -2,6 +2,7 @@
 //! fleet, timelines and daily statistics.
 
 mod daily;
+pub mod decoders;
 mod decommission;
 mod devices;
 mod event;
@@ -15,20 +16,24 @@ mod source;
 mod state;
 mod timeline;
 mod types;
+mod uplinks;
 
 use std::sync::Arc;
 
 use homeport_store::{Clock, Store, StoreError};
 
 use crate::cursor::CursorError;
+use crate::documents::Documents;
 use crate::time::EpochMillis;
+
+use decoders::LoadedDecoders;
 
 pub use crate::text::InvalidField;
 pub use crate::time::Order;
 pub use daily::{DailyStats, HOLD_MS, UPLINK_EVERY_MS};
 pub(crate) use decommission::DATA;
 pub use devices::Charger;
-pub use event::{Event, EventDevice, MOVES_MAX, NewEvent};
+pub use event::{Event, EventDevice, EventUplink, MOVES_MAX, NewEvent};
 pub use ingest::{EventOutcome, Rejection};
 pub use mountain::{MountainDay, MountainTime};
 pub use reaction::DailyReaction;
@@ -43,8 +48,12 @@ pub use types::{
     ChargerIds, DATA_BYTES_MAX, DATA_DEPTH_MAX, DATA_MEMBERS_MAX, DeviceName, EventData, EventType,
     ScId, WirelessDeviceId,
 };
+pub use uplinks::{
+    InvalidUplink, PAYLOAD_BYTES_MAX, UNDECODED, UPLINK_BYTES_MAX, UPLINKS_TOPIC, Uplink,
+    UplinkOutcome,
+};
 
-/// Events of one request.
+/// Events or uplinks of one request.
 pub const EVENTS_PER_REQUEST_MAX: usize = 100;
 /// Items of one page.
 pub const PAGE_MAX: usize = 1000;
@@ -54,6 +63,7 @@ pub const PAGE_MAX: usize = 1000;
 pub struct Chargers {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
+    decoders: Arc<LoadedDecoders>,
 }
 
 /// Why a request failed.
@@ -77,7 +87,17 @@ pub enum ChargersError {
 impl Chargers {
     #[must_use]
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
-        Self { store, clock }
+        let documents = Documents {
+            store: Arc::clone(&store),
+            table: schema::DECODERS,
+            current: schema::DECODER,
+        };
+        let decoders = LoadedDecoders::new(documents, Arc::clone(&clock));
+        Self {
+            store,
+            clock,
+            decoders: Arc::new(decoders),
+        }
     }
 
     /// The time of the server's clock.

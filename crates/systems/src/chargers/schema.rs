@@ -4,10 +4,14 @@
 use homeport_item::KeyKind;
 use homeport_item::schema::{IndexSchema, KeyAttribute, StreamView, TableSchema};
 
+use crate::documents;
+
 pub const EVENTS: &str = "evse-events";
 pub const DEVICE_STATE: &str = "evse-device-state";
 pub const DEVICES: &str = "evse-devices";
 pub const DAILY_STATS: &str = "evse-daily-stats";
+/// Homeport's own: payload decoders with their versions.
+pub const DECODERS: &str = "homeport-charger-decoders";
 
 /// Finds events of one type across the fleet.
 pub const EVENT_TYPE_INDEX: &str = "event-type-index";
@@ -35,6 +39,16 @@ pub const DATA: &str = "data";
 pub const UPLINK_ID: &str = "uplink_id";
 /// Optional in events: the time of arrival at the server.
 pub const RECEIVED_AT: &str = "received_at";
+
+/// Optional in events: the uplink that the event was decoded from.
+pub const UPLINK: &str = "uplink";
+/// Members of an uplink: the message as AWS delivered it, and the decoder that read it.
+pub const UPLINK_MESSAGE: &str = "message";
+pub const UPLINK_DECODER: &str = "decoder";
+pub const UPLINK_DECODER_VERSION: &str = "decoder_version";
+
+/// The partition of the current decoders.
+pub const DECODER: &str = "decoder";
 
 /// Optional in devices: when the device was registered here.
 pub const PROVISIONED_AT: &str = "provisioned_at";
@@ -101,8 +115,19 @@ pub fn daily_stats() -> TableSchema {
     TableSchema::new(DAILY_STATS, DEVICE_ID, KeyKind::S).with_sort(DATE, KeyKind::S)
 }
 
+#[must_use]
+pub fn decoders() -> TableSchema {
+    documents::schema::table(DECODERS)
+}
+
 /// All tables of the system.
 #[must_use]
 pub fn tables() -> Vec<TableSchema> {
-    vec![events(), device_state(), devices(), daily_stats()]
+    vec![
+        events(),
+        device_state(),
+        devices(),
+        daily_stats(),
+        decoders(),
+    ]
 }

@@ -188,6 +188,12 @@ impl EventData {
         &self.0
     }
 
+    /// A text that is equal for equal data: members are sorted by name, and numbers have one spelling.
+    pub(super) fn canonical(&self) -> String {
+        serde_json::to_string(&Value::M(self.0.clone()))
+            .expect("an attribute value has string keys only")
+    }
+
     /// Stored data may be larger than the limits for new events.
     pub(super) fn stored(members: Map) -> Self {
         Self(members)

@@ -112,6 +112,17 @@ impl Message {
     }
 }
 
+/// Why a message cannot be taken in.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum IntakeError {
+    /// The message is invalid: sent again, it would be refused again.
+    #[error("{0}")]
+    Refused(String),
+    /// The publisher is not acknowledged and sends the message again.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
 /// Processes a message before its publisher is acknowledged.
 #[async_trait]
 pub trait Intake: Send + Sync + 'static {
@@ -120,8 +131,8 @@ pub trait Intake: Send + Sync + 'static {
     /// failures are reported with the rule.
     ///
     /// # Errors
-    /// When the store fails: the publisher is not acknowledged and sends the message again.
-    async fn take(&self, message: &Message) -> Result<Vec<Message>, StoreError>;
+    /// When the message is refused or the store fails.
+    async fn take(&self, message: &Message) -> Result<Vec<Message>, IntakeError>;
 }
 
 /// Publishes messages of HTTP, commands and alerts: everything but MQTT connections.
@@ -131,6 +142,6 @@ pub trait Publish: Send + Sync + 'static {
     /// queues of persistent sessions are durable.
     ///
     /// # Errors
-    /// When the store fails.
+    /// When the store fails. A message that the intake refuses is dropped.
     async fn publish(&self, message: Message) -> Result<(), StoreError>;
 }

@@ -20,6 +20,7 @@ use homeport_store::{Clock, Store, StoreError};
 use tokio::sync::{Mutex, Notify};
 
 use crate::cursor::CursorError;
+use crate::documents::Documents;
 use crate::outbox::Queue;
 use crate::push::Push;
 use crate::sensors::InvalidField;
@@ -29,6 +30,7 @@ use definitions::compiled::KnownTables;
 use definitions::registry::Registry;
 use execution::moments::Moments;
 
+pub use crate::documents::VERSIONS_KEPT;
 pub use definitions::compiled::{
     ACTIONS_MAX, DESCRIPTION_CHARS_MAX, FILTER_LEVELS_MAX, HEADERS_MAX, SQL_VERSION,
     TEMPLATE_BYTES_MAX,
@@ -38,7 +40,6 @@ pub use definitions::document::{
     PushDocument, PutItemDocument, RepublishDocument, RepublishHeaders, RuleDocument,
 };
 pub use definitions::load::{FILE_RULES_MAX, REFRESH_EVERY};
-pub use definitions::manage::VERSIONS_KEPT;
 pub use definitions::name::RuleName;
 pub use definitions::rule::{Rule, RuleVersion, RuleView, Source};
 pub use definitions::shipped::shipped;
@@ -79,6 +80,7 @@ pub struct RuleEngine {
 
 struct Inner {
     store: Arc<dyn Store>,
+    documents: Documents,
     clock: Arc<dyn Clock>,
     push: Push,
     tables: KnownTables,
@@ -161,11 +163,17 @@ impl RuleEngine {
             table: schema::REQUESTS,
             counter: None,
         };
+        let documents = Documents {
+            store: Arc::clone(&store),
+            table: schema::RULES,
+            current: schema::CURRENT,
+        };
         let now = EpochMillis(clock.now_ms());
         let file_rules = definitions::load::from_file(file_rules, &tables, now)?;
         Ok(Self {
             inner: Arc::new(Inner {
                 store,
+                documents,
                 clock,
                 push,
                 tables,

@@ -20,7 +20,7 @@ use homeport_systems::alerts::{self, Alerts};
 use homeport_systems::api_keys::{ApiKeys, NewApiKey, Pepper};
 use homeport_systems::chargers::{
     Chargers, DailyReaction, EventData, EventDevice, EventRange, MountainDay, NewEvent, ScId,
-    StatePatch, WirelessDeviceId,
+    StatePatch, Uplink, WirelessDeviceId,
 };
 use homeport_systems::fleet::{
     self, DeviceFilter, DeviceRef, Expectations, Fleet, SYSTEMS, SourceDeps, Sources, TimelineRange,
@@ -69,6 +69,7 @@ async fn systems_use_what_they_are_said_to_use() {
     use_sensors(&sensors, &fixture).await;
     let chargers = Chargers::new(Arc::clone(&store), Arc::clone(&clock) as _);
     use_chargers(&chargers).await;
+    use_decoders(&chargers).await;
     use_reactions(&store, &clock).await;
     let push = Push::new(
         Arc::clone(&store),
@@ -210,6 +211,24 @@ async fn use_removals(
     assert!(swept.expect("swept").is_finished);
 }
 
+async fn use_decoders(chargers: &Chargers) {
+    let decoders = chargers.decoders();
+    let name = "evse".parse().expect("a name");
+    let document = || serde_json::from_str(r#"{"fields": []}"#).expect("a decoder");
+    decoders.put(&name, document(), None).await.expect("stored");
+    decoders.put(&name, document(), None).await.expect("stored");
+    decoders.list(10, None).await.expect("a list");
+    decoders.versions(&name).await.expect("versions");
+    decoders.version(&name, 1).await.expect("a version");
+    let message =
+        br#"{"WirelessDeviceId": "b319d001-6b08-4d88-b4ca-4d2d98a6d43c", "PayloadData": "",
+        "WirelessMetadata": {"Sidewalk": {}}}"#;
+    let uplink = Uplink::parse(message).expect("an uplink");
+    let outcomes = chargers.ingest_uplinks(vec![uplink]).await;
+    outcomes.expect("outcomes");
+    decoders.delete(&name, None).await.expect("deleted");
+}
+
 /// Two events of a charger, one of them in a day that is counted and then empty.
 async fn use_chargers(chargers: &Chargers) {
     let wireless: WirelessDeviceId = "b319d001-6b08-4d88-b4ca-4d2d98a6d43c"
@@ -222,6 +241,7 @@ async fn use_chargers(chargers: &Chargers) {
         occurred_at: Some(EpochMillis(at_ms)),
         sequence: None,
         data: EventData::new(Map::new()).expect("data"),
+        uplink: None,
     };
     for events in [vec![event(NOW_MS)], vec![event(NOW_MS), event(NOW_MS - 1)]] {
         chargers.ingest(events).await.expect("outcomes");

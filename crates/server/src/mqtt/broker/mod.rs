@@ -25,7 +25,7 @@ use async_trait::async_trait;
 use homeport_store::{Clock, Store, StoreError};
 use homeport_systems::api_keys::ApiKeys;
 use homeport_systems::messages::{
-    Intake, Message, Publish, QueueTable, RetainedTable, SessionTable, TopicFilter,
+    Intake, IntakeError, Message, Publish, QueueTable, RetainedTable, SessionTable, TopicFilter,
 };
 use homeport_systems::time::{EpochMillis, EpochSeconds};
 use tokio::sync::Semaphore;
@@ -322,14 +322,18 @@ impl Broker {
 
     /// Runs the rules on a message, and publishes the messages that they republish. When this returns,
     /// the writes of all these messages are durable.
-    pub(super) async fn take_in(&self, message: &Message) -> Result<(), StoreError> {
+    pub(super) async fn take_in(&self, message: &Message) -> Result<(), IntakeError> {
         // A stack: the republished messages of one message wait, not those of all.
         let mut republished = self.0.intake.take(message).await?;
         republished.reverse();
         while let Some(message) = republished.pop() {
-            let next = self.0.intake.take(&message).await?;
+            let next = match self.0.intake.take(&message).await {
+                // The intake has counted and logged it.
+                Err(IntakeError::Refused(_)) => continue,
+                next => next?,
+            };
             match self.distribute(message).await {
-                Err(error) if error.is_transient() => return Err(error),
+                Err(error) if error.is_transient() => return Err(error.into()),
                 Err(error) => {
                     self.0.meters.dropped_store.increment(1);
                     tracing::warn!(%error, "dropped a republished message");
@@ -339,6 +343,15 @@ impl Broker {
             republished.extend(next.into_iter().rev());
         }
         Ok(())
+    }
+
+    /// Processes and delivers a message that has no connection.
+    ///
+    /// # Errors
+    /// When the message is refused or the store fails.
+    pub(crate) async fn accept(&self, message: Message) -> Result<(), IntakeError> {
+        self.take_in(&message).await?;
+        Ok(self.distribute(message).await?)
     }
 
     /// Delivers a message to its subscribers, after the rules.
@@ -353,8 +366,11 @@ impl Broker {
 #[async_trait]
 impl Publish for Broker {
     async fn publish(&self, message: Message) -> Result<(), StoreError> {
-        self.take_in(&message).await?;
-        self.distribute(message).await
+        match self.accept(message).await {
+            Err(IntakeError::Store(error)) => Err(error),
+            // The intake has counted and logged a refused message.
+            Ok(()) | Err(IntakeError::Refused(_)) => Ok(()),
+        }
     }
 }
 

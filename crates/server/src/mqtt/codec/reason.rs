@@ -26,6 +26,7 @@ impl Reason {
     pub(in crate::mqtt) const PACKET_TOO_LARGE: Self = Self(0x95);
     pub(in crate::mqtt) const QUOTA_EXCEEDED: Self = Self(0x97);
     pub(in crate::mqtt) const ADMINISTRATIVE_ACTION: Self = Self(0x98);
+    pub(in crate::mqtt) const PAYLOAD_INVALID: Self = Self(0x99);
     pub(in crate::mqtt) const QOS_NOT_SUPPORTED: Self = Self(0x9B);
     pub(in crate::mqtt) const CONNECTION_RATE_EXCEEDED: Self = Self(0x9F);
 
@@ -80,6 +81,7 @@ impl Reason {
             Self::PACKET_TOO_LARGE => "packet_too_large",
             Self::QUOTA_EXCEEDED => "quota_exceeded",
             Self::ADMINISTRATIVE_ACTION => "administrative_action",
+            Self::PAYLOAD_INVALID => "payload_invalid",
             Self::QOS_NOT_SUPPORTED => "qos_not_supported",
             Self::CONNECTION_RATE_EXCEEDED => "connection_rate_exceeded",
             _ => "other",

@@ -6,6 +6,7 @@ pub(crate) mod chargers;
 pub(crate) mod records;
 pub(crate) mod rules;
 pub(crate) mod telemetry;
+pub(crate) mod uplinks;
 
 use homeport_systems::api_keys::{DESCRIPTION_CHARS_MAX, KeyPermission, SCOPE_LEN_MAX, SCOPES_MAX};
 use homeport_systems::push::{ExpoPushToken, UserId};

@@ -34,6 +34,10 @@ pub(in crate::routes) struct EventBody {
     event_type: String,
     #[schema(value_type = Object)]
     data: PlainValue,
+    /// The uplink that the event was decoded from: its message, and the decoder with its version
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    uplink: Option<PlainValue>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -77,6 +81,7 @@ impl From<Event> for EventBody {
             timestamp_utc_ms: event.timestamp_utc.0,
             event_type: event.event_type.to_string(),
             data: PlainValue::members(event.data.members().clone()),
+            uplink: event.uplink.map(PlainValue::members),
         }
     }
 }

@@ -10,6 +10,7 @@ use homeport_systems::chargers::{
     EventOutcome, NewEvent, NotInState, Rejection, ScId, WirelessDeviceId,
 };
 use homeport_systems::time::{EpochMillis, TimeInFuture};
+use homeport_systems::unknown_name::UnknownName;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::openapi::RefOr;
@@ -20,19 +21,11 @@ use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Caller, Subject};
 use crate::metrics;
 use crate::openapi::schemas::chargers as schemas;
 use crate::problem::Problem;
-use crate::request::{Body, Object, RequestTimes, plain_json};
+use crate::request::{Body, Members, Object, RequestTimes, plain_json};
 use crate::state::AppState;
 
-const INVALID_EVENT: &str = "INVALID_EVENT";
-const OUT_OF_SCOPE: &str = "OUT_OF_SCOPE";
-
-/// A request whose events are parsed one by one, so that an invalid one does not affect the others.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Request<'a> {
-    #[serde(borrow)]
-    events: Vec<&'a RawValue>,
-}
+pub(crate) const INVALID_EVENT: &str = "INVALID_EVENT";
+pub(crate) const OUT_OF_SCOPE: &str = "OUT_OF_SCOPE";
 
 /// Schema of one event, or up to 100 of them.
 #[derive(Debug)]
@@ -83,12 +76,12 @@ pub(crate) struct EventBody<'a> {
 #[schema(as = ChargerEventResults)]
 pub(in crate::routes) struct IngestAnswer {
     /// One result for each event, in order
-    results: Vec<EventResult>,
+    pub(super) results: Vec<EventResult>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ChargerEventResult)]
-pub(in crate::routes) struct EventResult {
+pub(crate) struct EventResult {
     /// `stored`, `duplicate` or `rejected`
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,6 +94,12 @@ pub(in crate::routes) struct EventResult {
     /// Members of `data` that are stored with the event, but not in the state of the charger
     #[serde(skip_serializing_if = "Vec::is_empty")]
     not_in_state: Vec<NotInStateBody>,
+    /// Why an uplink is stored as `undecoded_uplink`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(
+        example = "decoder evse-v1: current_ma: needs bytes 2 to 3, and the payload has 2 bytes"
+    )]
+    undecoded: Option<String>,
     /// Error code of a rejected event
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<&'static str>,
@@ -112,7 +111,7 @@ pub(in crate::routes) struct EventResult {
 /// A member of an event's data that is not in the state of the charger.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ChargerAttributeNotInState)]
-pub(in crate::routes) struct NotInStateBody {
+pub(crate) struct NotInStateBody {
     #[schema(example = "current_ma")]
     attribute: String,
     /// `TOO_MANY_ATTRIBUTES`, `VALUE_TOO_LARGE`, `OPERATOR_ATTRIBUTE`, `RESERVED_NAME` or `STATE_REJECTED`
@@ -121,20 +120,10 @@ pub(in crate::routes) struct NotInStateBody {
     reason: String,
 }
 
-/// An event that failed validation.
-struct Invalid {
-    code: &'static str,
-    reason: String,
-}
-
-impl From<Invalid> for Problem {
-    fn from(Invalid { code, reason }: Invalid) -> Self {
-        match code {
-            INVALID_EVENT => Self::invalid(format!("invalid body: {reason}")),
-            OUT_OF_SCOPE => Self::new(StatusCode::FORBIDDEN, code, reason),
-            _ => Self::new(StatusCode::BAD_REQUEST, code, reason),
-        }
-    }
+/// An event or an uplink that failed validation.
+pub(crate) struct InvalidItem {
+    pub(crate) code: &'static str,
+    pub(crate) reason: String,
 }
 
 /// Store up to 100 events, each exactly once
@@ -151,27 +140,13 @@ pub(in crate::routes) async fn ingest_events(
     Body(body): Body,
 ) -> Result<Json<IngestAnswer>, Problem> {
     caller.check(Action::Write, super::SYSTEM, Subject::None)?;
-    let invalid_body = |error| Problem::invalid(format!("invalid body: {error}"));
-    let body: &RawValue = serde_json::from_slice(&body).map_err(invalid_body)?;
-    let (raw, is_single) = match serde_json::from_str::<Object<Request<'_>>>(body.get()) {
-        Ok(Object(request)) => (request.events, false),
-        // An invalid list is not a single event.
-        Err(error) if has_events(body) => return Err(invalid_body(error)),
-        Err(_) if body.get().starts_with('{') => (vec![body], true),
-        Err(error) => return Err(invalid_body(error)),
-    };
-    if raw.is_empty() || raw.len() > EVENTS_PER_REQUEST_MAX {
-        return Err(Problem::invalid(format!(
-            "a request must have 1 to {EVENTS_PER_REQUEST_MAX} events; this one has {}",
-            raw.len()
-        ))
-        .exceeding("events_per_request"));
-    }
+    let Items { raw, is_list } = one_or_many(&body, "events")?;
     let times = RequestTimes::new(&state, None).or_mountain_time();
     let parsed = raw.iter().map(|raw| parse(raw, times)).collect();
     let mut parsed = permitted(&state, &caller, parsed).await?;
     // A request with nothing but an invalid event is an invalid request.
-    if is_single && let Some(Err(invalid)) = parsed.pop_if(|event| event.is_err()) {
+    if !is_list
+        && let Some(Err(invalid)) = parsed.pop_if(|event| event.is_err()) {
         return Err(invalid.into());
     }
     let events: Vec<NewEvent> = parsed.iter().flatten().cloned().collect();
@@ -190,17 +165,47 @@ pub(in crate::routes) async fn ingest_events(
     }))
 }
 
-fn has_events(body: &RawValue) -> bool {
-    #[derive(Deserialize)]
-    struct Members<'a> {
-        #[serde(borrow)]
-        events: Option<&'a RawValue>,
-    }
-    serde_json::from_str::<Members<'_>>(body.get()).is_ok_and(|members| members.events.is_some())
+/// The items of a body.
+pub(super) struct Items<'a> {
+    pub(super) raw: Vec<&'a RawValue>,
+    pub(super) is_list: bool,
 }
 
-fn parse(raw: &RawValue, times: RequestTimes) -> Result<NewEvent, Invalid> {
-    let invalid = |reason: String| Invalid {
+/// Reads a body that is either one item or an object with a list of them.
+pub(super) fn one_or_many<'a>(body: &'a [u8], list: &str) -> Result<Items<'a>, Problem> {
+    let invalid_body = |error| Problem::invalid(format!("invalid body: {error}"));
+    let body: &RawValue = serde_json::from_slice(body).map_err(invalid_body)?;
+    let Members(members): Members<'_, &RawValue> =
+        serde_json::from_str(body.get()).map_err(invalid_body)?;
+    let given = members.iter().find(|(name, _)| name == list);
+    let given = given.filter(|(_, raw)| raw.get() != "null");
+    let raw: Vec<&RawValue> = match given {
+        None => vec![body],
+        Some((_, raw)) if members.len() == 1 => {
+            serde_json::from_str(raw.get()).map_err(invalid_body)?
+        }
+        Some(_) => {
+            let mut others = members.iter().map(|(name, _)| &**name);
+            let reason = match others.find(|name| *name != list) {
+                Some(other) => UnknownName::new("member", other, [list]).to_string(),
+                None => format!("duplicate member `{list}`"),
+            };
+            return Err(Problem::invalid(format!("invalid body: {reason}")));
+        }
+    };
+    if raw.is_empty() || raw.len() > EVENTS_PER_REQUEST_MAX {
+        return Err(Problem::invalid(format!(
+            "a request must have 1 to {EVENTS_PER_REQUEST_MAX} {list}; this one has {}",
+            raw.len()
+        ))
+        .exceeding("events_per_request"));
+    }
+    let is_list = given.is_some();
+    Ok(Items { raw, is_list })
+}
+
+fn parse(raw: &RawValue, times: RequestTimes) -> Result<NewEvent, InvalidItem> {
+    let invalid = |reason: String| InvalidItem {
         code: INVALID_EVENT,
         reason,
     };
@@ -209,10 +214,12 @@ fn parse(raw: &RawValue, times: RequestTimes) -> Result<NewEvent, Invalid> {
     let event = body.parse(times).map_err(invalid)?;
     let event = event.check().map_err(|error| invalid(error.to_string()))?;
     if let Some(occurred_at) = event.occurred_at {
-        times.check_future(occurred_at).map_err(|error| Invalid {
-            code: TimeInFuture::CODE,
-            reason: error.to_string(),
-        })?;
+        times
+            .check_future(occurred_at)
+            .map_err(|error| InvalidItem {
+                code: TimeInFuture::CODE,
+                reason: error.to_string(),
+            })?;
     }
     Ok(event)
 }
@@ -221,8 +228,8 @@ fn parse(raw: &RawValue, times: RequestTimes) -> Result<NewEvent, Invalid> {
 async fn permitted(
     state: &AppState,
     caller: &Caller,
-    parsed: Vec<Result<NewEvent, Invalid>>,
-) -> Result<Vec<Result<NewEvent, Invalid>>, Problem> {
+    parsed: Vec<Result<NewEvent, InvalidItem>>,
+) -> Result<Vec<Result<NewEvent, InvalidItem>>, Problem> {
     let named = parsed
         .iter()
         .flatten()
@@ -241,7 +248,7 @@ async fn permitted(
         };
         match caller.check(Action::Write, super::SYSTEM, Subject::Charger(&charger)) {
             Ok(()) => Ok(event),
-            Err(forbidden) => Err(Invalid {
+            Err(forbidden) => Err(InvalidItem {
                 code: OUT_OF_SCOPE,
                 reason: forbidden.to_string(),
             }),
@@ -293,6 +300,7 @@ impl EventBody<'_> {
             },
             sequence: self.sequence,
             data: EventData::new(data).map_err(text)?,
+            uplink: None,
         })
     }
 }
@@ -310,6 +318,18 @@ fn time(times: RequestTimes, raw: &RawValue) -> Result<Option<EpochMillis>, Stri
     time.map(Some).map_err(Problem::into_detail)
 }
 
+impl EventResult {
+    /// The error code and the reason of a rejection.
+    pub(crate) fn rejection(&self) -> Option<(&'static str, &str)> {
+        let reason = self.reason.as_deref().unwrap_or_default();
+        self.code.map(|code| (code, reason))
+    }
+
+    pub(super) fn with_undecoded(self, undecoded: Option<String>) -> Self {
+        Self { undecoded, ..self }
+    }
+}
+
 impl From<NotInState> for NotInStateBody {
     fn from(not_in_state: NotInState) -> Self {
         Self {
@@ -320,13 +340,14 @@ impl From<NotInState> for NotInStateBody {
     }
 }
 
-fn result(outcome: Option<EventOutcome>) -> EventResult {
+pub(super) fn result(outcome: Option<EventOutcome>) -> EventResult {
     let empty = EventResult {
         status: "rejected",
         device_id: None,
         timestamp_mt: None,
         timestamp_utc_ms: None,
         not_in_state: Vec::new(),
+        undecoded: None,
         code: None,
         reason: None,
     };
@@ -375,7 +396,7 @@ fn result(outcome: Option<EventOutcome>) -> EventResult {
     result
 }
 
-fn rejected(invalid: Invalid) -> EventResult {
+pub(crate) fn rejected(invalid: InvalidItem) -> EventResult {
     metrics::charger_event("rejected");
     metrics::item_rejected(Some(invalid.code));
     EventResult {
@@ -384,6 +405,7 @@ fn rejected(invalid: Invalid) -> EventResult {
         timestamp_mt: None,
         timestamp_utc_ms: None,
         not_in_state: Vec::new(),
+        undecoded: None,
         code: Some(invalid.code),
         reason: Some(invalid.reason),
     }

@@ -1,10 +1,12 @@
 //! Chargers: events, the fleet, states, daily statistics.
 
 mod daily;
+mod decoders;
 mod events;
 mod fleet;
 mod ingest;
 mod state;
+mod uplinks;
 
 use homeport_systems::chargers::{DeviceName, PAGE_MAX, ScId};
 use utoipa_axum::router::OpenApiRouter;
@@ -15,10 +17,11 @@ use crate::problem::Problem;
 use crate::request::PageQuery;
 use crate::state::AppState;
 
-pub(crate) use ingest::EventBody;
+pub(crate) use ingest::{EventBody, INVALID_EVENT, InvalidItem, OUT_OF_SCOPE, rejected};
+pub(crate) use uplinks::{check_uplink, uplink_result};
 
 /// Name of the system in API keys.
-pub(super) const SYSTEM: &str = "chargers";
+pub(crate) const SYSTEM: &str = "chargers";
 
 type Page = PageQuery<PAGE_MAX>;
 
@@ -36,6 +39,16 @@ pub(super) fn documented() -> OpenApiRouter<AppState> {
         .routes(routes!(state::get_state, state::patch_state))
         .routes(routes!(daily::list_daily))
         .routes(routes!(daily::rebuild_daily))
+        .routes(routes!(uplinks::ingest_uplinks))
+        .routes(routes!(decoders::read::list_decoders))
+        .routes(routes!(decoders::test::test_decoder))
+        .routes(routes!(
+            decoders::read::get_decoder,
+            decoders::write::put_decoder,
+            decoders::write::delete_decoder
+        ))
+        .routes(routes!(decoders::read::list_decoder_versions))
+        .routes(routes!(decoders::read::get_decoder_version))
 }
 
 /// The SC-ID of a charger, if the caller may read it.

@@ -1,13 +1,15 @@
 //! Rules in responses.
 
 use axum::Json;
-use axum::http::{HeaderName, HeaderValue, header};
+use axum::http::{HeaderName, HeaderValue};
 use homeport_systems::rules::{
     ActionDocument, Failure, Rule, RuleCounts, RuleVersion, RuleView, Source,
 };
 use homeport_systems::time::UtcMillis;
 use serde::Serialize;
 use utoipa::ToSchema;
+
+use crate::request::entity_tag;
 
 /// A rule: the members of AWS IoT, and its state in Homeport.
 #[derive(Debug, Serialize, ToSchema)]
@@ -99,10 +101,7 @@ pub(super) type RuleWithEtag = ([(HeaderName, HeaderValue); 1], Json<RuleBody>);
 
 pub(super) fn with_etag(view: RuleView) -> RuleWithEtag {
     let body = RuleBody::from(view);
-    // Digits in quotes are always a valid header value.
-    let tag = HeaderValue::try_from(format!("\"{}\"", body.definition.version))
-        .unwrap_or(HeaderValue::from_static("\"0\""));
-    ([(header::ETAG, tag)], Json(body))
+    (entity_tag(body.definition.version), Json(body))
 }
 
 impl From<Rule> for RuleDefinition {

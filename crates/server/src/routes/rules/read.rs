@@ -10,7 +10,7 @@ use super::body::{FailureBody, RuleBody, RuleWithEtag, VersionBody, with_etag};
 use crate::auth::{Authenticated, Operators};
 use crate::openapi::schemas::rules::{RulePath, RuleVersionPath};
 use crate::problem::Problem;
-use crate::request::{PageQuery, PathPart};
+use crate::request::{PageQuery, PathPart, parse_version};
 use crate::state::AppState;
 
 type Page = PageQuery<PAGE_MAX>;
@@ -96,12 +96,7 @@ pub(in crate::routes) async fn get_rule_version(
     Path((name, version)): Path<(String, String)>,
 ) -> Result<Json<VersionBody>, Problem> {
     let name: RuleName = name.parse()?;
-    let version = version
-        .parse::<i64>()
-        .ok()
-        .filter(|version| *version > 0)
-        .ok_or_else(|| Problem::invalid("version must be a whole number of at least 1"))?;
-    let version = state.rules.version(&name, version).await?;
+    let version = state.rules.version(&name, parse_version(&version)?).await?;
     Ok(Json(version.into()))
 }
 

@@ -1,7 +1,7 @@
 //! Creates, changes, enables, disables and deletes rules.
 
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode};
 use homeport_systems::rules::{NewRule, RuleDocument, RuleName};
 use serde_json::{Map, Value};
 
@@ -11,24 +11,8 @@ use crate::openapi::schemas::rules::{
     IfMatch, NewRuleSchema, RuleDocumentSchema, RulePatchSchema, RulePath,
 };
 use crate::problem::Problem;
-use crate::request::{JsonBody, PathPart};
+use crate::request::{JsonBody, PathPart, expected_version};
 use crate::state::AppState;
-
-/// The version in `If-Match`.
-fn expected_version(headers: &HeaderMap) -> Result<Option<i64>, Problem> {
-    let Some(value) = headers.get(header::IF_MATCH) else {
-        return Ok(None);
-    };
-    let text = value.to_str().unwrap_or_default().trim();
-    let version = text
-        .strip_prefix('"')
-        .and_then(|text| text.strip_suffix('"'))
-        .filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))
-        .and_then(|text| text.parse().ok());
-    version
-        .map(Some)
-        .ok_or_else(|| Problem::invalid("If-Match must be an ETag such as \"3\""))
-}
 
 /// Create a rule; the body is that of `aws iot create-topic-rule`
 #[utoipa::path(post, path = "/v1/rules", tag = "rules", security(("admin_token" = [])),

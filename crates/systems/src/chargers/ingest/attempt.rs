@@ -147,6 +147,7 @@ fn place(
                     timestamp_utc,
                     event_type: event.event_type.clone(),
                     data: event.data.clone(),
+                    uplink: event.uplink.as_ref().map(|uplink| uplink.stored.clone()),
                 });
             }
         }

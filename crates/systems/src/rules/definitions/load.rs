@@ -7,17 +7,15 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use homeport_item::Item;
-use homeport_item::expression::{Condition, KeyCondition, Update};
-use homeport_store::{
-    Action, CancelReason, Get, Put, Query, StoreError, TransactError, Transaction,
-    Update as UpdateRequest,
-};
+use homeport_item::expression::Condition;
+use homeport_store::{Action, CancelReason, Get, Put, StoreError, TransactError, Transaction};
 
 use super::compiled::{self, KnownTables};
 use super::document::{NewRule, RuleDocument};
 use super::name::RuleName;
 use super::registry::Registry;
 use super::rule::{Rule, Source};
+use crate::documents::schema::{CREATED_AT, PK, key};
 use crate::rules::execution::stats::RuleStats;
 use crate::rules::{RULES_MAX, RuleEngine, RuleError, schema};
 use crate::time::EpochMillis;
@@ -71,7 +69,8 @@ impl RuleEngine {
 
     /// Creates a shipped rule once for each store. If it is deleted later, it stays deleted.
     async fn make_shipped(&self, name: RuleName, document: RuleDocument) -> Result<(), RuleError> {
-        let key = schema::key(schema::SHIPPED, name.as_str());
+        let documents = &self.inner.documents;
+        let key = key(schema::SHIPPED, name.as_str());
         let get = Get::new(schema::RULES, key.clone());
         if self.inner.store.get(get).await?.is_some() {
             return Ok(());
@@ -87,14 +86,15 @@ impl RuleEngine {
         };
         let new = |item: Item| -> Action {
             let put = Put::new(schema::RULES, item);
-            put.when(Condition::not_exists(schema::PK)).into()
+            put.when(Condition::not_exists(PK)).into()
         };
-        let marker = key.with(schema::CREATED_AT, now.0);
+        let marker = key.with(CREATED_AT, now.0);
+        let document = rule.to_document(false);
         let actions = vec![
             new(marker.clone()),
-            new(rule.to_item()),
-            new(rule.to_version_item(false)),
-            count_change().into(),
+            new(document.to_item(documents.current)),
+            new(document.to_version_item()),
+            documents.count_change(),
         ];
         match self.inner.store.transact(Transaction::new(actions)).await {
             Ok(()) => Ok(()),
@@ -127,7 +127,7 @@ impl RuleEngine {
     pub(in crate::rules) async fn reload(&self) -> Result<(), RuleError> {
         // IMPORTANT: the count is read before the rules, so that the next check sees a change in
         // between.
-        let changed = self.changes().await?;
+        let changed = self.inner.documents.change_count().await?;
         let mut rules = self.stored_rules().await?;
         rules.extend(self.inner.file_rules.iter().cloned());
         let before = self.registry();
@@ -146,32 +146,14 @@ impl RuleEngine {
     }
 
     async fn stored_rules(&self) -> Result<Vec<Rule>, RuleError> {
-        let condition = KeyCondition::new(schema::PK, schema::CURRENT);
-        let mut query = Query::new(schema::RULES, condition);
-        query.consistent = true;
-        let mut rules = Vec::new();
-        loop {
-            let page = self.inner.store.query(query.clone()).await?;
-            for item in &page.items {
-                match Rule::from_item(item) {
-                    Ok(rule) => rules.push(rule),
-                    // A malformed item must not block the other rules.
-                    Err(error) => tracing::warn!(%error, "skipped a malformed rule"),
-                }
-            }
-            query.start = page.next;
-            if query.start.is_none() || rules.len() >= RULES_MAX {
-                return Ok(rules);
-            }
-        }
-    }
-
-    /// The stored count of changes.
-    async fn changes(&self) -> Result<i64, RuleError> {
-        let get = Get::new(schema::RULES, changes_key());
-        let item = self.inner.store.get(get).await?;
-        let count = item.and_then(|item| item.get(schema::CHANGED)?.as_number()?.to_i64());
-        Ok(count.unwrap_or(0))
+        let items = self.inner.documents.all(RULES_MAX).await?;
+        let rules = items.iter().filter_map(|item| {
+            // A malformed item must not block the other rules.
+            Rule::from_item(item)
+                .inspect_err(|error| tracing::warn!(%error, "skipped a malformed rule"))
+                .ok()
+        });
+        Ok(rules.collect())
     }
 
     /// Loads all rules again if another process has changed any.
@@ -179,7 +161,8 @@ impl RuleEngine {
     /// # Errors
     /// When the store fails; the rules stay as they were.
     pub async fn refresh(&self) -> Result<bool, RuleError> {
-        if self.changes().await? == self.inner.changed.load(Ordering::Acquire) {
+        if self.inner.documents.change_count().await? == self.inner.changed.load(Ordering::Acquire)
+        {
             return Ok(false);
         }
         self.reload().await?;
@@ -199,14 +182,4 @@ impl RuleEngine {
             }
         }
     }
-}
-
-fn changes_key() -> Item {
-    schema::key(schema::CHANGES, schema::CHANGES)
-}
-
-/// The write that signals a change to other processes; part of every change.
-pub(in crate::rules) fn count_change() -> UpdateRequest {
-    let update = Update::new().add(schema::CHANGED, 1);
-    UpdateRequest::new(schema::RULES, changes_key(), update)
 }

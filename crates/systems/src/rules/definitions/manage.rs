@@ -3,37 +3,23 @@
 
 use std::sync::Arc;
 
-use homeport_item::expression::{Condition, KeyCondition, Path};
-use homeport_item::{Item, Value};
-use homeport_store::{
-    Action, CancelReason, Delete, Get, Put, Query, StoreError, TransactError, Transaction,
-};
+use homeport_item::Item;
+use homeport_store::{Get, StoreError};
 
 use super::compiled;
 use super::document::{NewRule, RuleDocument};
-use super::load::count_change;
 use super::name::RuleName;
-use super::rule::{Rule, RuleVersion, RuleView, Source, version_key, versions_partition};
+use super::rule::{Rule, RuleVersion, RuleView, Source};
 use crate::cursor::Cursor;
+use crate::documents::schema::NAME;
+use crate::documents::{Change, ChangeError, VERSIONS_KEPT};
 use crate::json_object::Object;
 use crate::pages::Page;
 use crate::rules::execution::failure::Failure;
 use crate::rules::execution::stats::RuleStats;
-use crate::rules::{PAGE_MAX, RULES_MAX, RuleEngine, RuleError, schema};
-
-/// Versions of a rule that are kept.
-pub const VERSIONS_KEPT: i64 = 100;
-/// Attempts at a change that conflicts with others.
-const CONFLICTS_MAX: usize = 6;
+use crate::rules::{PAGE_MAX, RULES_MAX, RuleEngine, RuleError};
 
 const LIST: &str = "rules";
-
-enum Change<'a> {
-    Make(&'a Rule),
-    /// Replaces this version.
-    Replace(&'a Rule, i64),
-    Delete(&'a Rule, i64),
-}
 
 impl RuleEngine {
     /// Creates a rule.
@@ -130,7 +116,8 @@ impl RuleEngine {
             updated_at: self.now(),
             ..current
         };
-        self.write(Change::Delete(&last, read)).await?;
+        let document = last.to_document(true);
+        self.write(&last, Change::Delete(&document, read)).await?;
         self.reload_after_change().await;
         Ok(())
     }
@@ -157,7 +144,8 @@ impl RuleEngine {
             updated_at: now,
             source: Source::Store,
         };
-        self.write(Change::Make(&rule)).await?;
+        let document = rule.to_document(false);
+        self.write(&rule, Change::Create(&document)).await?;
         self.reload_after_change().await;
         self.known(&rule.name)
     }
@@ -175,7 +163,8 @@ impl RuleEngine {
             updated_at: self.now(),
             ..current
         };
-        self.write(Change::Replace(&rule, read)).await?;
+        let document = rule.to_document(false);
+        self.write(&rule, Change::Replace(&document, read)).await?;
         self.reload_after_change().await;
         self.known(&rule.name)
     }
@@ -212,69 +201,27 @@ impl RuleEngine {
         }
     }
 
-    async fn write(&self, change: Change<'_>) -> Result<(), RuleError> {
-        let (rule, is_deletion) = match change {
-            Change::Make(rule) | Change::Replace(rule, _) => (rule, false),
-            Change::Delete(rule, _) => (rule, true),
-        };
-        let is_version = |version: i64| Path::from(schema::VERSION).equals(version);
-        let current: Action = match change {
-            Change::Make(rule) => Put::new(schema::RULES, rule.to_item())
-                .when(Condition::not_exists(schema::PK))
-                .into(),
-            Change::Replace(rule, read) => Put::new(schema::RULES, rule.to_item())
-                .when(is_version(read))
-                .into(),
-            Change::Delete(rule, read) => {
-                let key = schema::key(schema::CURRENT, rule.name.as_str());
-                Delete::new(schema::RULES, key)
-                    .when(is_version(read))
-                    .into()
-            }
-        };
-        let version = Put::new(schema::RULES, rule.to_version_item(is_deletion));
-        let mut actions = vec![
-            current,
-            version.when(Condition::not_exists(schema::PK)).into(),
-            count_change().into(),
-        ];
-        if rule.version > VERSIONS_KEPT {
-            let oldest = version_key(&rule.name, rule.version - VERSIONS_KEPT);
-            actions.push(Delete::new(schema::RULES, oldest).into());
-        }
-        for _ in 0..CONFLICTS_MAX {
-            let transaction = Transaction::new(actions.clone());
-            match self.inner.store.transact(transaction).await {
-                Ok(()) => return Ok(()),
-                Err(TransactError::Cancelled(reasons)) => {
-                    let has_failed = |reason: &CancelReason| {
-                        matches!(reason, CancelReason::ConditionFailed { .. })
-                    };
-                    if reasons.iter().any(has_failed) {
-                        return Err(self.overtaken(&change).await);
-                    }
-                    tokio::task::yield_now().await;
-                }
-                Err(TransactError::TokenMismatch) => break,
-                Err(TransactError::Store(error)) => return Err(error.into()),
+    async fn write(&self, rule: &Rule, change: Change<'_>) -> Result<(), RuleError> {
+        match self.inner.documents.write(change).await {
+            Ok(()) => Ok(()),
+            Err(ChangeError::Store(error)) => Err(error.into()),
+            Err(ChangeError::Overtaken) => {
+                let is_new = matches!(change, Change::Create(_));
+                Err(self.overtaken(&rule.name, is_new).await)
             }
         }
-        Err(StoreError::Throttled.into())
     }
 
     /// The error after another process changed the rule meanwhile.
-    async fn overtaken(&self, change: &Change<'_>) -> RuleError {
-        let (Change::Make(rule) | Change::Replace(rule, _) | Change::Delete(rule, _)) = change;
-        match self.stored(&rule.name).await {
-            Ok(_) if matches!(change, Change::Make(_)) => RuleError::Exists(rule.name.clone()),
+    async fn overtaken(&self, name: &RuleName, is_new: bool) -> RuleError {
+        match self.stored(name).await {
+            Ok(_) if is_new => RuleError::Exists(name.clone()),
             Ok(current) => RuleError::Changed {
                 name: current.name,
                 actual: current.version,
             },
             // Created and deleted in the meantime.
-            Err(RuleError::Missing(_)) if matches!(change, Change::Make(_)) => {
-                StoreError::Throttled.into()
-            }
+            Err(RuleError::Missing(_)) if is_new => StoreError::Throttled.into(),
             Err(error) => error,
         }
     }
@@ -292,8 +239,7 @@ impl RuleEngine {
         if self.registry().rule(name).is_some_and(in_file) {
             return Err(RuleError::InFile(name.clone()));
         }
-        let key = schema::key(schema::CURRENT, name.as_str());
-        let item = self.inner.store.get(Get::new(schema::RULES, key)).await?;
+        let item = self.inner.documents.get(name.as_str()).await?;
         let item = item.ok_or_else(|| RuleError::Missing(name.clone()))?;
         Rule::from_item(&item)
     }
@@ -317,9 +263,7 @@ impl RuleEngine {
     /// When the cursor is of another list.
     pub fn rules(&self, limit: usize, cursor: Option<Cursor>) -> Result<Page<RuleView>, RuleError> {
         let start = cursor.map(|cursor| cursor.start_of(LIST)).transpose()?;
-        let after = start
-            .as_ref()
-            .and_then(|start| start.get(schema::NAME)?.as_str());
+        let after = start.as_ref().and_then(|start| start.get(NAME)?.as_str());
         let limit = limit.clamp(1, PAGE_MAX);
         let registry = self.registry();
         let mut rules: Vec<_> = registry.views_after(after).take(limit + 1).collect();
@@ -327,7 +271,7 @@ impl RuleEngine {
         rules.truncate(limit);
         let last = rules.last().filter(|_| has_more);
         let next = last.map(|last| {
-            let key = Item::new().with(schema::NAME, last.rule.name.as_str());
+            let key = Item::new().with(NAME, last.rule.name.as_str());
             Cursor::new(LIST, key)
         });
         Ok(Page { items: rules, next })
@@ -354,8 +298,7 @@ impl RuleEngine {
     /// # Errors
     /// When the version does not exist or the store fails.
     pub async fn version(&self, name: &RuleName, version: i64) -> Result<RuleVersion, RuleError> {
-        let get = Get::new(schema::RULES, version_key(name, version));
-        let item = self.inner.store.get(get).await?;
+        let item = self.inner.documents.version(name.as_str(), version).await?;
         let item = item.ok_or_else(|| RuleError::VersionMissing(name.clone()))?;
         RuleVersion::from_item(&item)
     }
@@ -365,22 +308,8 @@ impl RuleEngine {
         name: &RuleName,
         limit: usize,
     ) -> Result<Vec<RuleVersion>, RuleError> {
-        let partition = Value::from(versions_partition(name));
-        let mut query = Query::new(schema::RULES, KeyCondition::new(schema::PK, partition))
-            .descending()
-            .limit(limit);
-        query.consistent = true;
-        let mut versions = Vec::new();
-        loop {
-            let page = self.inner.store.query(query.clone()).await?;
-            for item in &page.items {
-                versions.push(RuleVersion::from_item(item)?);
-            }
-            query.start = page.next;
-            if query.start.is_none() || versions.len() >= limit {
-                return Ok(versions);
-            }
-        }
+        let items = self.inner.documents.versions(name.as_str(), limit).await?;
+        items.iter().map(RuleVersion::from_item).collect()
     }
 
     /// The last failures of a rule in this process, newest first.

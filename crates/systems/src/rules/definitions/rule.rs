@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
-use homeport_item::{Item, Value};
+use homeport_item::Item;
 
 use super::document::{ActionDocument, RuleDocument};
 use super::name::RuleName;
+use crate::documents::Document;
+use crate::rules::RuleError;
 use crate::rules::execution::stats::RuleCounts;
-use crate::rules::{RuleError, schema};
 use crate::time::EpochMillis;
-
-/// Digits of a version in its key.
-const VERSION_DIGITS: usize = 10;
 
 /// The origin of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,29 +53,19 @@ pub struct RuleView {
 }
 
 impl Rule {
-    pub(in crate::rules) fn to_item(&self) -> Item {
-        self.fields(schema::key(schema::CURRENT, self.name.as_str()))
-    }
-
-    pub(in crate::rules) fn to_version_item(&self, is_deletion: bool) -> Item {
-        let mut item = self.fields(version_key(&self.name, self.version));
-        if is_deletion {
-            item.insert(schema::DELETED, true);
+    pub(in crate::rules) fn to_document(&self, is_deletion: bool) -> Document {
+        Document {
+            name: self.name.to_string(),
+            json: self.document.to_json(),
+            version: self.version,
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+            is_deletion,
         }
-        item
-    }
-
-    fn fields(&self, key: Item) -> Item {
-        key.with(schema::NAME, self.name.as_str())
-            .with(schema::DOCUMENT, self.document.to_json())
-            .with(schema::VERSION, self.version)
-            .with(schema::CREATED_AT, self.created_at.0)
-            .with(schema::UPDATED_AT, self.updated_at.0)
     }
 
     pub(in crate::rules) fn from_item(item: &Item) -> Result<Self, RuleError> {
-        let malformed = || RuleError::Malformed("a rule has an unknown form".to_owned());
-        parse(item).ok_or_else(malformed)
+        Ok(RuleVersion::from_item(item)?.rule)
     }
 
     /// Hints about the document.
@@ -123,35 +111,21 @@ fn ignored(action: &ActionDocument) -> impl Iterator<Item = &'static str> {
     .flatten()
 }
 
-fn parse(item: &Item) -> Option<Rule> {
-    let text = |name| item.get(name).and_then(Value::as_str);
-    let whole = |name| item.get(name)?.as_number()?.to_i64();
-    Some(Rule {
-        name: text(schema::NAME)?.parse().ok()?,
-        document: Arc::new(serde_json::from_str(text(schema::DOCUMENT)?).ok()?),
-        version: whole(schema::VERSION)?,
-        created_at: EpochMillis(whole(schema::CREATED_AT)?),
-        updated_at: EpochMillis(whole(schema::UPDATED_AT)?),
-        source: Source::Store,
-    })
-}
-
 impl RuleVersion {
     pub(in crate::rules) fn from_item(item: &Item) -> Result<Self, RuleError> {
+        let malformed = || RuleError::Malformed("a rule has an unknown form".to_owned());
+        let stored = Document::from_item(item).map_err(|_| malformed())?;
+        let document = serde_json::from_str(&stored.json).map_err(|_| malformed())?;
         Ok(Self {
-            rule: Rule::from_item(item)?,
-            is_deletion: item.get(schema::DELETED).and_then(Value::as_bool) == Some(true),
+            rule: Rule {
+                name: stored.name.parse().map_err(|_| malformed())?,
+                document: Arc::new(document),
+                version: stored.version,
+                created_at: stored.created_at,
+                updated_at: stored.updated_at,
+                source: Source::Store,
+            },
+            is_deletion: stored.is_deletion,
         })
     }
-}
-
-pub(in crate::rules) fn version_key(name: &RuleName, version: i64) -> Item {
-    schema::key(
-        versions_partition(name),
-        format!("{version:0width$}", width = VERSION_DIGITS),
-    )
-}
-
-pub(in crate::rules) fn versions_partition(name: &RuleName) -> String {
-    format!("{}{name}", schema::VERSIONS)
 }

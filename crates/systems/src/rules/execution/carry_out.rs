@@ -8,13 +8,13 @@ use homeport_store::StoreError;
 use super::failure::Failure;
 use super::plan::{ActionRef, Effect, Notice, Plan};
 use super::stats::Counted;
-use crate::messages::{Intake, Message};
+use crate::messages::{Intake, IntakeError, Message};
 use crate::push::PushError;
 use crate::rules::RuleEngine;
 
 #[async_trait]
 impl Intake for RuleEngine {
-    async fn take(&self, message: &Message) -> Result<Vec<Message>, StoreError> {
+    async fn take(&self, message: &Message) -> Result<Vec<Message>, IntakeError> {
         if message.publisher.is_alerts() {
             // IMPORTANT: as telemetry it would be judged. An alert about a silence would end the
             // silence and start the next one, forever.
@@ -31,7 +31,7 @@ impl Intake for RuleEngine {
         for rule in matched {
             rule.stats.took(took);
         }
-        outcome
+        Ok(outcome?)
     }
 }
 
