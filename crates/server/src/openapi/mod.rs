@@ -42,7 +42,10 @@ const CONSOLE_SESSION: &str = "console_session";
         chargers::EventBody<'static>,
         alerts::ThresholdBody,
         alerts::AbsenceBody,
-        alerts::RateBody
+        alerts::RateBody,
+        alerts::EqualityBody,
+        alerts::ChangeBody,
+        alerts::FaultBody
     )),
     modifiers(&SecuritySchemes)
 )]

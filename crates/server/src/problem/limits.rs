@@ -1,7 +1,7 @@
 //! The limits that requests can exceed. `docs/limits.md` lists them, and `homeport_limit_exceeded_total` counts them.
 
 /// Error codes of exceeded limits, with the names of the limits in the metric.
-const LIMITS: [(&str, &str); 16] = [
+const LIMITS: [(&str, &str); 17] = [
     ("BODY_TOO_LARGE", "body_bytes"),
     ("IDS_EXHAUSTED", "ids_per_tag"),
     ("OUTBOX_FULL", "push_outbox"),
@@ -16,6 +16,7 @@ const LIMITS: [(&str, &str); 16] = [
     ("TOO_MANY_DEFINITIONS", "alert_definitions"),
     ("TOO_MANY_DEVICES", "push_devices"),
     ("TOO_MANY_EXPORTS", "exports"),
+    ("TOO_MANY_PREVIEWS", "alert_previews"),
     ("TOO_MANY_READERS", "live_readers"),
     ("TOO_MANY_RULES", "rules"),
 ];

@@ -4,8 +4,11 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod conditions;
 mod definitions;
+mod old_values;
 mod outbox;
+mod preview;
 mod quiet;
 mod silence;
 mod sources;
