@@ -1,7 +1,8 @@
 //! `POST /v1/alerts/definitions/preview`
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{FromRequestParts, State};
+use axum::http::request::Parts;
 use homeport_systems::alerts::{DevicePreview, Preview, PreviewRange, PreviewedAlert};
 use homeport_systems::time::{EpochMillis, UtcMillis};
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,22 @@ pub(super) struct PreviewQuery {
     /// Newest time, included; default now
     #[param(schema_with = schemas::time, required = false)]
     to: Option<String>,
+}
+
+/// The range of history, which is checked before the body is read.
+pub(super) struct RequestedRange(PreviewRange);
+
+impl FromRequestParts<AppState> for RequestedRange {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
+        let UrlQuery(query) = UrlQuery::<PreviewQuery>::from_request_parts(parts, state).await?;
+        let times = RequestTimes::new(state, None);
+        let (from, to) = times.bounds(query.from.as_deref(), query.to.as_deref())?;
+        let to = to.unwrap_or(times.now());
+        let from = from.unwrap_or(EpochMillis(to.0.saturating_sub(RANGE_DEFAULT_MS)));
+        Ok(Self(PreviewRange { from, to }))
+    }
 }
 
 /// What an alert definition would have raised and cleared.
@@ -127,14 +144,9 @@ impl PreviewBody {
 pub(super) async fn preview_alert_definition(
     _: Authenticated<Operators>,
     State(state): State<AppState>,
-    UrlQuery(query): UrlQuery<PreviewQuery>,
+    RequestedRange(range): RequestedRange,
     JsonBody(body): JsonBody<TermsBody>,
 ) -> Result<Json<PreviewBody>, Problem> {
-    let times = RequestTimes::new(&state, None);
-    let (from, to) = times.bounds(query.from.as_deref(), query.to.as_deref())?;
-    let to = to.unwrap_or(times.now());
-    let from = from.unwrap_or(EpochMillis(to.0.saturating_sub(RANGE_DEFAULT_MS)));
-    let range = PreviewRange { from, to };
     let preview = state.alerts.preview(body.try_into()?, range).await?;
     Ok(Json(PreviewBody::new(preview, range)))
 }
