@@ -57,6 +57,9 @@ def before_call(context, case, kwargs):
     # An app's user is named by the token, and only operators have to name one.
     if case.operation.path.startswith("/v1/push/devices"):
         case.query = {**(case.query or {}), "userId": "user-1"}
+    # A list of all things is of a type or of a severity.
+    if case.operation.path == "/v1/telemetry" and not {"message_type", "severity"} & (case.query or {}).keys():
+        case.query = {**(case.query or {}), "severity": "critical"}
     # Which version a rule has depends on what was tried before.
     if case.headers:
         case.headers.pop("If-Match", None)
@@ -196,6 +199,10 @@ def fitting_definition(body):
     elif kind == "rate":
         condition["per_minute"] = abs(with_numbers(condition["per_minute"])) or 1
         condition["clear_per_minute"] = 0
+    elif kind == "equality":
+        condition["value"] = with_numbers(condition["value"])
+    elif kind == "fault" and condition["attribute"] == "*":
+        condition["attribute"] = "data.*"
     body["condition"] = {kind: condition}
     if body.get("quiet"):
         body["quiet"] = {"from": "22:00", "to": "07:00", "zone": "Europe/Berlin"}

@@ -49,14 +49,15 @@ def test_the_table_is_the_documents(dynamodb, server):
         {"AttributeName": "timestamp", "KeyType": "RANGE"},
     ]
     kinds = {one["AttributeName"]: one["AttributeType"] for one in table["AttributeDefinitions"]}
-    assert kinds == {"thing_name": "S", "timestamp": "N", "message_type": "S"}
-    (index,) = table["GlobalSecondaryIndexes"]
-    assert index["IndexName"] == "MessageTypeIndex"
-    assert index["KeySchema"] == [
-        {"AttributeName": "message_type", "KeyType": "HASH"},
-        {"AttributeName": "timestamp", "KeyType": "RANGE"},
-    ]
-    assert index["Projection"] == {"ProjectionType": "ALL"}
+    assert kinds == {"thing_name": "S", "timestamp": "N", "message_type": "S", "severity": "S"}
+    indexes = {index["IndexName"]: index for index in table["GlobalSecondaryIndexes"]}
+    assert indexes.keys() == {"MessageTypeIndex", "AlertSeverityIndex"}
+    for name, attribute in (("MessageTypeIndex", "message_type"), ("AlertSeverityIndex", "severity")):
+        assert indexes[name]["KeySchema"] == [
+            {"AttributeName": attribute, "KeyType": "HASH"},
+            {"AttributeName": "timestamp", "KeyType": "RANGE"},
+        ]
+        assert indexes[name]["Projection"] == {"ProjectionType": "ALL"}
     ttl = dynamodb.describe_time_to_live(TableName=TABLE)["TimeToLiveDescription"]
     assert (ttl["TimeToLiveStatus"], ttl["AttributeName"]) == ("ENABLED", "ttl")
 
@@ -97,6 +98,22 @@ def test_alerts_of_all_things_are_found_by_the_index(dynamodb, things):
     )
     assert sorted(item["thing_name"]["S"] for item in page["Items"]) == ["van-a", "van-b"]
     over_http = things.as_operator("GET", f"/v1/telemetry?message_type=alert&from={before}")
+    assert sorted(message["thing_name"] for message in over_http["messages"]) == ["van-a", "van-b"]
+
+
+def test_severities_of_all_things_are_found_by_the_index(dynamodb, things):
+    before = time.time_ns() // 1_000_000
+    for thing, severity in (("van-a", "critical"), ("van-b", "critical"), ("van-c", "info")):
+        things.as_operator("POST", f"/v1/topics/van/{thing}/alerts", {"severity": severity})
+    page = dynamodb.query(
+        TableName=TABLE,
+        IndexName="AlertSeverityIndex",
+        KeyConditionExpression="severity = :severity AND #at >= :before",
+        ExpressionAttributeNames={"#at": "timestamp"},
+        ExpressionAttributeValues={":severity": {"S": "critical"}, ":before": {"N": str(before)}},
+    )
+    assert sorted(item["thing_name"]["S"] for item in page["Items"]) == ["van-a", "van-b"]
+    over_http = things.as_operator("GET", f"/v1/telemetry?severity=critical&from={before}")
     assert sorted(message["thing_name"] for message in over_http["messages"]) == ["van-a", "van-b"]
 
 

@@ -47,6 +47,30 @@ def test_alert_rule_is_created_changed_and_deleted(console):
     expect(page.get_by_role("row").filter(has_text="Too warm")).to_have_count(0)
 
 
+def test_alert_rule_is_previewed_before_it_is_created(console):
+    page = console.page
+    console.open("alerts/definitions/new")
+    page.get_by_label("Name", exact=True).fill("Any firmware")
+    page.get_by_label("Condition type").select_option("equality")
+    page.get_by_label("Severity", exact=True).select_option("critical")
+    page.get_by_label("Attribute", exact=True).fill("firmware_version")
+    page.get_by_label("Value", exact=True).fill("1.0.16")
+    page.get_by_role("button", name="Preview").click()
+    preview = page.get_by_role("region", name="Preview")
+    expect(preview).to_contain_text(re.compile(r"would have raised [1-9]\d* alert"))
+    preview.get_by_text(SENSOR).click()
+    expect(preview).to_contain_text('firmware_version is "1.0.16"')
+    page.get_by_role("button", name="Create").click()
+    console.open("alerts/definitions")
+    row = page.get_by_role("row").filter(has_text="Any firmware")
+    expect(row).to_contain_text('firmware_version equals "1.0.16"')
+    expect(row).to_contain_text("critical")
+    row.get_by_role("link").click()
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("row").filter(has_text="Any firmware")).to_have_count(0)
+
+
 def test_api_key_is_shown_once_and_revoked(console, fleet):
     page = console.page
     console.open("keys")

@@ -97,6 +97,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/alerts/definitions/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview an alert definition: what it would have raised in stored history
+         * @description The body is a definition as it would be created. Nothing is stored, and nobody is notified. Values count as
+         *     stored at their own times. A preview ends at 1000 devices, 200,000 items or ten seconds, and lists 1000 alerts;
+         *     `limits_reached` says so.
+         */
+        post: operations["preview_alert_definition"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/alerts/definitions/{definition_id}": {
         parameters: {
             query?: never;
@@ -1318,7 +1340,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the messages of one type across all things by time */
+        /** List the messages of one type or severity across all things by time */
         get: operations["list_messages_of_type"];
         put?: never;
         post?: never;
@@ -1585,6 +1607,8 @@ export interface components {
             raised_at: string;
             /** @example battery.volts is 11.8, below 12 */
             reason: string;
+            /** @description Severity of the definition when the alert was raised */
+            severity: components["schemas"]["Severity"];
             source: components["schemas"]["AlertSource"];
             state: components["schemas"]["AlertState"];
             /**
@@ -1602,6 +1626,19 @@ export interface components {
             at: string;
             by: string;
             note?: string | null;
+        };
+        /** @description An attribute whose value is another one than before */
+        AlertChange: {
+            /**
+             * @description Path of the attribute: names separated by dots
+             * @example battery.volts
+             */
+            attribute: string;
+            /**
+             * Format: int32
+             * @description The alert clears with the first unchanged value that is this much newer than the change; default 0
+             */
+            clear_after_secs?: number | null;
         };
         /** @description An alert definition. */
         AlertDefinition: components["schemas"]["AlertDefinitionTerms"] & {
@@ -1630,6 +1667,12 @@ export interface components {
                 absence: components["schemas"]["AlertAbsence"];
             } | {
                 rate: components["schemas"]["AlertRate"];
+            } | {
+                equality: components["schemas"]["AlertEquality"];
+            } | {
+                change: components["schemas"]["AlertChange"];
+            } | {
+                fault: components["schemas"]["AlertFault"];
             };
             /** @description Watched devices: the listed ones, or those whose name has the prefix; all if absent or null */
             devices?: null | {
@@ -1642,6 +1685,7 @@ export interface components {
             min_interval_secs: number;
             name: string;
             quiet?: components["schemas"]["AlertQuiet"] | null;
+            severity: components["schemas"]["Severity"];
             source: components["schemas"]["AlertSource"];
             /** @description Where notifications are sent */
             targets: ({
@@ -1669,6 +1713,48 @@ export interface components {
          * @enum {string}
          */
         AlertDirection: "rise" | "fall" | "either";
+        /** @description An attribute that equals a value, or differs from it; the alert clears when that is over */
+        AlertEquality: {
+            /**
+             * @description Path of the attribute: names separated by dots
+             * @example battery.volts
+             */
+            attribute: string;
+            /**
+             * Format: int32
+             * @description For how many consecutive values it must hold; default 1
+             */
+            count?: number | null;
+            /**
+             * Format: int32
+             * @description How long the condition must hold, by the times of the values; default 0
+             */
+            for_secs?: number | null;
+            operator: components["schemas"]["AlertOperator"];
+            /**
+             * @description Values of different types differ
+             * @example F
+             */
+            value: string | number | boolean;
+        };
+        /** @description An attribute that reports a fault: one that is not empty, false, 0, `none` or `ok` */
+        AlertFault: {
+            /**
+             * @description Path of the attribute; with * at its end, all attributes that begin like it
+             * @example data.fault_*
+             */
+            attribute: string;
+            /**
+             * Format: int32
+             * @description In how many consecutive values there must be a fault; default 1
+             */
+            count?: number | null;
+            /**
+             * Format: int32
+             * @description How long a fault must be reported, by the times of the values; default 0
+             */
+            for_secs?: number | null;
+        };
         AlertFilter: {
             /**
              * @description Path of the attribute: names separated by dots
@@ -1703,6 +1789,49 @@ export interface components {
             at: string;
             step: string;
         };
+        /**
+         * @description How the value is compared
+         * @enum {string}
+         */
+        AlertOperator: "equals" | "differs";
+        /** @description What an alert definition would have raised and cleared. */
+        AlertPreview: {
+            /** @description Devices with alerts */
+            devices: components["schemas"]["AlertPreviewDevice"][];
+            /** @description Number of devices whose history was judged to its end */
+            devices_judged: number;
+            from: string;
+            /** @description Number of stored items that were read */
+            items_read: number;
+            /** @description Limits that cut the preview short; empty if it is complete */
+            limits_reached: components["schemas"]["AlertPreviewLimit"][];
+            /**
+             * @description Number of alerts of all devices
+             * @example 7
+             */
+            raised: number;
+            to: string;
+        };
+        AlertPreviewAlert: {
+            clear_reason?: string | null;
+            /** @description Absent if the alert would be open at the end */
+            cleared_at?: string | null;
+            raised_at: string;
+            /** @example battery.volts is 11.8, below 12 */
+            reason: string;
+        };
+        AlertPreviewDevice: {
+            alerts: components["schemas"]["AlertPreviewAlert"][];
+            /** @description Thing name, hardware id, SC-ID, or group/device/journal */
+            device: string;
+            /** @description Number of its alerts */
+            raised: number;
+        };
+        /**
+         * @description A limit of previews
+         * @enum {string}
+         */
+        AlertPreviewLimit: "devices" | "items" | "time" | "alerts";
         /** @description Hours of the day; the end may be on the next day */
         AlertQuiet: {
             /** @example 22:30 */
@@ -2344,6 +2473,12 @@ export interface components {
                 absence: components["schemas"]["AlertAbsence"];
             } | {
                 rate: components["schemas"]["AlertRate"];
+            } | {
+                equality: components["schemas"]["AlertEquality"];
+            } | {
+                change: components["schemas"]["AlertChange"];
+            } | {
+                fault: components["schemas"]["AlertFault"];
             };
             /** @description Watched devices: the listed ones, or those whose name has the prefix; all if absent or null */
             devices?: null | {
@@ -2360,6 +2495,7 @@ export interface components {
             min_interval_secs?: number | null;
             name: string;
             quiet?: components["schemas"]["AlertQuiet"] | null;
+            severity?: components["schemas"]["Severity"] | null;
             source: components["schemas"]["AlertSource"];
             /** @description Where notifications are sent */
             targets?: ({
@@ -3641,6 +3777,11 @@ export interface components {
             /** @description Time at which the session expires, RFC 3339 */
             expires_at: string;
         };
+        /**
+         * @description How serious an alert is
+         * @enum {string}
+         */
+        Severity: "critical" | "warning" | "info";
         SignIn: {
             /** @description The admin token */
             token: string;
@@ -3967,6 +4108,8 @@ export interface operations {
                 /** @description Device of the alerts */
                 device?: string;
                 definition?: string;
+                /** @description Severity of the alerts; all severities if absent */
+                severity?: "critical" | "warning" | "info";
                 /** @description Maximum number of items on a page */
                 limit?: number;
                 /** @description Cursor that the previous page returned */
@@ -4217,6 +4360,105 @@ export interface operations {
                 };
             };
             /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    preview_alert_definition: {
+        parameters: {
+            query?: {
+                from?: number | string;
+                to?: number | string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewAlertDefinition"];
+            };
+        };
+        responses: {
+            /** @description What would have been raised and cleared */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AlertPreview"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many previews are running, or the store is unavailable */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -13850,9 +14092,11 @@ export interface operations {
     };
     list_messages_of_type: {
         parameters: {
-            query: {
-                /** @description Message type */
-                message_type: string;
+            query?: {
+                /** @description Message type; required without `severity` */
+                message_type?: string;
+                /** @description Severity, for messages with an attribute `severity`; required without `message_type` */
+                severity?: "critical" | "warning" | "info";
                 from?: number | string;
                 to?: number | string;
                 /** @description `desc` (default) lists the newest item first, `asc` the oldest */

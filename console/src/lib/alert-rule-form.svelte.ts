@@ -1,5 +1,5 @@
 // The fields of the alert rule form as text, and the request body that they make.
-import type { AlertRule, NewAlertRule } from "../api/types";
+import type { AlertRule, NewAlertRule, Severity } from "../api/types";
 import type { Target } from "./alert-rule-text";
 import { zoneName } from "./time";
 
@@ -13,6 +13,8 @@ export const LABELS = {
   clearPerMinute: "Clear when back at, per minute",
   window: "Time window in seconds",
   silentFor: "Time without data in seconds",
+  clearAfter: "Clear after seconds without a change",
+  value: "Value",
   cooldown: "Cooldown per device in seconds",
 } as const;
 
@@ -68,7 +70,8 @@ export class AlertRuleForm {
   name = $state("");
   source = $state<NewAlertRule["source"]>("sensors");
   enabled = $state(true);
-  kind = $state<"threshold" | "rate" | "absence">("threshold");
+  severity = $state<Severity>("warning");
+  kind = $state<"threshold" | "rate" | "absence" | "equality" | "change" | "fault">("threshold");
   attribute = $state("");
   side = $state<"below" | "above">("below");
   raise = $state("");
@@ -80,6 +83,10 @@ export class AlertRuleForm {
   clearPerMinute = $state("");
   windowSecs = $state("300");
   afterSecs = $state("600");
+  operator = $state<"equals" | "differs">("equals");
+  valueType = $state<"text" | "number" | "boolean">("text");
+  value = $state("");
+  clearAfterSecs = $state("");
   scope = $state<"all" | "listed" | "prefix">("all");
   devices = $state("");
   whereAttribute = $state("");
@@ -103,6 +110,7 @@ export class AlertRuleForm {
     this.name = rule.name;
     this.source = rule.source;
     this.enabled = rule.enabled;
+    this.severity = rule.severity;
     const condition = rule.condition;
     if ("threshold" in condition) {
       this.kind = "threshold";
@@ -119,6 +127,24 @@ export class AlertRuleForm {
       this.perMinute = text(condition.rate.per_minute);
       this.clearPerMinute = text(condition.rate.clear_per_minute);
       this.windowSecs = text(condition.rate.window_secs);
+    } else if ("equality" in condition) {
+      const { attribute, operator, value, for_secs, count } = condition.equality;
+      this.kind = "equality";
+      this.attribute = attribute;
+      this.operator = operator;
+      this.valueType = typeof value === "number" ? "number" : typeof value === "boolean" ? "boolean" : "text";
+      this.value = String(value);
+      this.forSecs = text(for_secs);
+      this.count = text(count);
+    } else if ("change" in condition) {
+      this.kind = "change";
+      this.attribute = condition.change.attribute;
+      this.clearAfterSecs = text(condition.change.clear_after_secs);
+    } else if ("fault" in condition) {
+      this.kind = "fault";
+      this.attribute = condition.fault.attribute;
+      this.forSecs = text(condition.fault.for_secs);
+      this.count = text(condition.fault.count);
     } else {
       this.kind = "absence";
       this.afterSecs = text(condition.absence.after_secs);
@@ -140,6 +166,7 @@ export class AlertRuleForm {
       name: this.name.trim(),
       source: this.source,
       enabled: this.enabled,
+      severity: this.severity,
       condition: this.#condition(),
       devices:
         this.scope === "all"
@@ -168,15 +195,29 @@ export class AlertRuleForm {
         },
       };
     }
+    if (this.kind === "change") {
+      return { change: { attribute, clear_after_secs: parseOptionalNumber(this.clearAfterSecs, LABELS.clearAfter) } };
+    }
+    const for_secs = parseOptionalNumber(this.forSecs, LABELS.forSecs);
+    const count = parseOptionalNumber(this.count, LABELS.count);
+    if (this.kind === "fault") return { fault: { attribute, for_secs, count } };
+    if (this.kind === "equality") return { equality: { attribute, operator: this.operator, value: this.#value(), for_secs, count } };
     return {
       threshold: {
         attribute,
         side: this.side,
         raise: parseNumber(this.raise, LABELS.threshold),
         clear: parseOptionalNumber(this.clear, LABELS.clear),
-        for_secs: parseOptionalNumber(this.forSecs, LABELS.forSecs),
-        count: parseOptionalNumber(this.count, LABELS.count),
+        for_secs,
+        count,
       },
     };
+  }
+
+  #value(): string | number | boolean {
+    if (this.valueType === "number") return parseNumber(this.value, LABELS.value);
+    if (this.valueType === "text") return this.value;
+    if (this.value !== "true" && this.value !== "false") throw new Error(`${LABELS.value}: choose true or false.`);
+    return this.value === "true";
   }
 }

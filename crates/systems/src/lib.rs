@@ -23,6 +23,7 @@ pub mod removal;
 pub mod rules;
 pub mod schema;
 pub mod sensors;
+pub mod severity;
 pub mod telemetry;
 pub mod text;
 pub mod time;

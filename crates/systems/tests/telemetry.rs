@@ -9,8 +9,10 @@ use homeport_item::schema::{IndexProjection, KeyAttribute};
 use homeport_item::{Item, KeyKind};
 use homeport_store::{Put, StoreError};
 use homeport_systems::messages::{Delivery, Message, Publish};
+use homeport_systems::severity::Severity;
 use homeport_systems::telemetry::{
-    Command, HistoryRange, Order, Settings, Telemetry, TelemetryError, ThingName, schema,
+    Command, FleetSelection, HistoryRange, Order, Settings, Telemetry, TelemetryError, ThingName,
+    schema,
 };
 use homeport_systems::time::EpochMillis;
 use serde_json::value::RawValue;
@@ -113,15 +115,20 @@ fn table_has_the_documented_schema() {
     assert_eq!(table.key.partition, key("thing_name", KeyKind::S));
     assert_eq!(table.key.sort, Some(key("timestamp", KeyKind::N)));
     assert_eq!(table.ttl_attribute.as_deref(), Some("ttl"));
-    assert_eq!(table.indexes.len(), 1);
-    let index = &table.indexes[0];
-    assert_eq!(index.name, "MessageTypeIndex");
-    assert_eq!(index.key.partition, key("message_type", KeyKind::S));
-    assert_eq!(index.key.sort, Some(key("timestamp", KeyKind::N)));
-    assert_eq!(
-        (&index.projection, index.local),
-        (&IndexProjection::All, false)
-    );
+    assert_eq!(table.indexes.len(), 2);
+    let expected = [
+        ("MessageTypeIndex", "message_type"),
+        ("AlertSeverityIndex", "severity"),
+    ];
+    for (index, (name, attribute)) in table.indexes.iter().zip(expected) {
+        assert_eq!(index.name, name);
+        assert_eq!(index.key.partition, key(attribute, KeyKind::S));
+        assert_eq!(index.key.sort, Some(key("timestamp", KeyKind::N)));
+        assert_eq!(
+            (&index.projection, index.local),
+            (&IndexProjection::All, false)
+        );
+    }
 }
 
 #[tokio::test]
@@ -199,7 +206,7 @@ async fn expired_messages_are_not_returned() {
     assert_eq!(time_of(&latest.expect("one")), 0);
     let page = world
         .telemetry
-        .of_type(&kind, oldest_first(), 10, None)
+        .of_fleet(&FleetSelection::Type(kind), oldest_first(), 10, None)
         .await;
     assert_eq!(page.expect("a page").items.len(), 1);
 }
@@ -212,7 +219,7 @@ async fn type_is_found_across_all_things() {
         world.add(name, at, "alert").await;
         world.add(name, at + 10, "telemetry").await;
     }
-    let alert = "alert".parse().expect("a type");
+    let alert = FleetSelection::Type("alert".parse().expect("a type"));
     let (mut things, mut cursor) = (Vec::new(), None);
     loop {
         let range = HistoryRange {
@@ -221,7 +228,7 @@ async fn type_is_found_across_all_things() {
         };
         let page = world
             .telemetry
-            .of_type(&alert, range, 1, cursor)
+            .of_fleet(&alert, range, 1, cursor)
             .await
             .expect("a page");
         things.extend(page.items.iter().map(|item| {
@@ -236,6 +243,86 @@ async fn type_is_found_across_all_things() {
     assert_eq!(things[0], "d");
     things.sort_unstable();
     assert_eq!(things, ["b", "c", "d"]);
+}
+
+/// The things that the index of severities finds.
+async fn things_of(world: &World, severity: Severity, message_type: Option<&str>) -> Vec<String> {
+    let message_type = message_type.map(|word| word.parse().expect("a type"));
+    let selection = FleetSelection::Severity(severity, message_type);
+    let page = world
+        .telemetry
+        .of_fleet(&selection, oldest_first(), 10, None);
+    let items = page.await.expect("a page").items;
+    let things = items.iter().map(|item| {
+        let name = item.get("thing_name").and_then(|name| name.as_str());
+        name.expect("a name").to_owned()
+    });
+    things.collect()
+}
+
+async fn add_severity(fixture: &Fixture, thing: &str, at: i64, severity: &str) {
+    let item = Item::new()
+        .with("thing_name", thing)
+        .with("timestamp", NOW_MS + at)
+        .with("message_type", if at % 2 == 0 { "alert" } else { "status" })
+        .with("severity", severity);
+    let put = fixture.store.put(Put::new(TABLE, item)).await;
+    put.expect("put");
+}
+
+#[tokio::test]
+async fn severity_is_found_across_all_things() {
+    let world = world().await;
+    for (name, at, severity) in [
+        ("a", 0, "critical"),
+        ("b", 1, "critical"),
+        ("c", 2, "warning"),
+        ("d", 4, "critical"),
+    ] {
+        add_severity(&world.fixture, name, at, severity).await;
+        world.add(name, at + 10, "telemetry").await;
+    }
+    let critical = things_of(&world, Severity::Critical, None).await;
+    assert_eq!(critical, ["a", "b", "d"]);
+    let alerts = things_of(&world, Severity::Critical, Some("alert")).await;
+    assert_eq!(alerts, ["a", "d"]);
+    assert_eq!(
+        things_of(&world, Severity::Info, None).await,
+        Vec::<String>::new()
+    );
+}
+
+#[tokio::test]
+async fn existing_table_gets_the_severity_index() {
+    let mut before = schema::telemetry(TABLE);
+    before.indexes.truncate(1);
+    let fixture = support::fixture(&[before]).await;
+    add_severity(&fixture, "a", 0, "critical").await;
+    // No index can hold a number as severity.
+    let other = Item::new()
+        .with("thing_name", "b")
+        .with("timestamp", NOW_MS)
+        .with("severity", 3);
+    let put = fixture.store.put(Put::new(TABLE, other)).await;
+    put.expect("put");
+    let tables = schema::tables(TABLE);
+    fixture
+        .store
+        .ensure_tables(&tables)
+        .await
+        .expect("completed");
+    let world = World {
+        telemetry: Telemetry::new(
+            Arc::clone(&fixture.store),
+            Arc::clone(&fixture.clock) as _,
+            &Settings::default(),
+        ),
+        broker: Arc::default(),
+        fixture,
+    };
+    assert_eq!(things_of(&world, Severity::Critical, None).await, ["a"]);
+    let b = world.telemetry.latest(&thing("b"), None).await;
+    assert_eq!(time_of(&b.expect("the item")), 0);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use homeport_server::{AppState, Delivery, SmtpRelay, SmtpTls};
-use homeport_systems::alerts::{Settings as AlertSettings, WebhookSecret, Worker};
+use homeport_systems::alerts::{PreviewLimits, Settings as AlertSettings, WebhookSecret, Worker};
 
 use crate::config::{Settings, SmtpTlsSetting};
 
@@ -14,12 +14,15 @@ const SECS_PER_DAY: i64 = 24 * 60 * 60;
 pub(crate) fn settings(settings: &Settings) -> anyhow::Result<AlertSettings> {
     let alerts = &settings.alerts;
     let days = i64::try_from(alerts.retention_days.get())?;
+    let age_secs = i64::try_from(alerts.announce_max_age_secs.get())?;
     let secret = alerts.webhook_secret.as_ref();
     let secret = secret.map(|secret| WebhookSecret::try_from(secret.reveal().to_owned()));
     Ok(AlertSettings {
         outbox_max: alerts.outbox_max.count(),
         retention_secs: (days > 0).then_some(days * SECS_PER_DAY),
         silence_grace_secs: i64::try_from(alerts.silence_grace_secs.get())?,
+        announce_max_age_secs: (age_secs > 0).then_some(age_secs),
+        preview: PreviewLimits::default(),
         webhook_secret: secret.transpose().context("alerts.webhook_secret")?,
         has_email: alerts.smtp_host.is_some(),
     })

@@ -297,6 +297,8 @@ section! {
         retention_days: BoundedInteger<0, 36_500> = Some("365"), flag "alerts-retention-days" DAYS;
         /// Time after a start during which no device is reported as silent, in seconds: devices need time to reconnect
         silence_grace_secs: BoundedInteger<0, 86_400> = Some("60"), flag "alerts-silence-grace-secs" SECONDS;
+        /// Age up to which values raise alerts when they are stored, in seconds: older ones, such as imported history, raise none; 0 for any age
+        announce_max_age_secs: BoundedInteger<0, 31_622_400> = Some("86400"), flag "alerts-announce-max-age-secs" SECONDS;
         /// Secret that signs webhooks without a secret of their own: whsec_ and 24 to 64 bytes in base64
         webhook_secret: Option<Secret> = None, flag "alerts-webhook-secret" SECRET;
         /// Whether webhooks may go to this machine and to private networks

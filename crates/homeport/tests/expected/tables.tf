@@ -656,9 +656,21 @@ resource "aws_dynamodb_table" "van_telemetry" {
     type = "S"
   }
 
+  attribute {
+    name = "severity"
+    type = "S"
+  }
+
   global_secondary_index {
     name            = "MessageTypeIndex"
     hash_key        = "message_type"
+    range_key       = "timestamp"
+    projection_type = "ALL"
+  }
+
+  global_secondary_index {
+    name            = "AlertSeverityIndex"
+    hash_key        = "severity"
     range_key       = "timestamp"
     projection_type = "ALL"
   }
@@ -1254,6 +1266,7 @@ data "aws_iam_policy_document" "homeport_2" {
       "${aws_dynamodb_table.homeport_alerts.arn}/index/open",
       "${aws_dynamodb_table.homeport_alert_outbox.arn}/index/work",
       "${aws_dynamodb_table.van_telemetry.arn}/index/MessageTypeIndex",
+      "${aws_dynamodb_table.van_telemetry.arn}/index/AlertSeverityIndex",
       "${aws_dynamodb_table.homeport_rule_requests.arn}/index/work",
       "${aws_dynamodb_table.api_keys.arn}/index/api_key_hash_index",
       "${aws_dynamodb_table.api_keys.arn}/index/gsi1",

@@ -1,11 +1,12 @@
 //! Enums of the systems as the API writes them: one text for each value, in JSON and in the document.
 
 use homeport_store::ChangeKind;
-use homeport_systems::alerts::{Direction, Side, StateFilter};
+use homeport_systems::alerts::{Direction, EqualityOperator, PreviewLimit, Side, StateFilter};
 use homeport_systems::browse::SortOperator;
 use homeport_systems::export::Format;
 use homeport_systems::fleet::{EntryType, Health, SYSTEMS, System, SystemName};
 use homeport_systems::push::{DeviceVerdict, InterruptionLevel, Priority};
+use homeport_systems::severity::Severity;
 use homeport_systems::time::Order;
 
 use crate::mqtt::{ClientState, MqttVersion, TransportKind};
@@ -263,6 +264,33 @@ api_enum! {
         "rise" => Rise,
         "fall" => Fall,
         "either" => Either,
+    }
+}
+
+api_enum! {
+    /// How the value is compared
+    AlertOperator as "AlertOperator": EqualityOperator {
+        "equals" => Equals,
+        "differs" => Differs,
+    }
+}
+
+api_enum! {
+    /// How serious an alert is
+    AlertSeverity as "Severity": Severity {
+        "critical" => Critical,
+        "warning" => Warning,
+        "info" => Info,
+    }
+}
+
+api_enum! {
+    /// A limit of previews
+    AlertPreviewLimit as "AlertPreviewLimit": PreviewLimit {
+        "devices" => Devices,
+        "items" => Items,
+        "time" => Time,
+        "alerts" => Alerts,
     }
 }
 

@@ -43,7 +43,10 @@ const CONSOLE_SESSION: &str = "console_session";
         schemas::uplinks::UplinkSchema,
         alerts::ThresholdBody,
         alerts::AbsenceBody,
-        alerts::RateBody
+        alerts::RateBody,
+        alerts::EqualityBody,
+        alerts::ChangeBody,
+        alerts::FaultBody
     )),
     modifiers(&SecuritySchemes)
 )]

@@ -321,6 +321,10 @@ impl From<AlertsError> for Problem {
             AlertsError::Invalid(error) => error.into(),
             AlertsError::Unavailable(_) => with(StatusCode::CONFLICT, "TARGET_UNAVAILABLE"),
             AlertsError::TooManyDefinitions => with(StatusCode::CONFLICT, "TOO_MANY_DEFINITIONS"),
+            AlertsError::TooManyPreviews => {
+                with(StatusCode::SERVICE_UNAVAILABLE, "TOO_MANY_PREVIEWS")
+                    .retry_after(QUEUE_RETRY_AFTER_SECS)
+            }
             AlertsError::DefinitionMissing => with(StatusCode::NOT_FOUND, "DEFINITION_NOT_FOUND"),
             AlertsError::AlertMissing => with(StatusCode::NOT_FOUND, "ALERT_NOT_FOUND"),
             AlertsError::AlreadyAcknowledged => with(StatusCode::CONFLICT, "ALREADY_ACKNOWLEDGED"),

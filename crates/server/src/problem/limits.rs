@@ -17,6 +17,7 @@ const LIMITS: [(&str, &str); 17] = [
     ("TOO_MANY_DEFINITIONS", "alert_definitions"),
     ("TOO_MANY_DEVICES", "push_devices"),
     ("TOO_MANY_EXPORTS", "exports"),
+    ("TOO_MANY_PREVIEWS", "alert_previews"),
     ("TOO_MANY_READERS", "live_readers"),
     ("TOO_MANY_RULES", "rules"),
 ];

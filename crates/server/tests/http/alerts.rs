@@ -50,7 +50,7 @@ async fn definition_is_created_read_replaced_and_deleted() {
     let expected = json!({
         "definition_id": id, "created_at": "2027-01-15T08:00:00.000Z",
         "updated_at": "2027-01-15T08:00:00.000Z", "revision": 1,
-        "name": "Cold", "enabled": true, "source": "sensors",
+        "name": "Cold", "enabled": true, "severity": "warning", "source": "sensors",
         "condition": {"threshold": {
             "attribute": "sensors.bme280_temp_c", "side": "below", "raise": 5, "clear": 7.5,
             "for_secs": 0, "count": 1,
@@ -185,7 +185,7 @@ async fn reading_raises_alert_that_is_acknowledged_and_cleared() {
         open.body,
         json!({"alerts": [{
             "alert_id": id, "definition_id": definition_id, "definition_name": "Cold",
-            "source": "sensors", "device": SENSOR, "state": "open",
+            "source": "sensors", "device": SENSOR, "severity": "warning", "state": "open",
             "reason": "sensors.bme280_temp_c is 4.5, below 5", "value": 4.5,
             "observed_at": "2027-01-15T08:00:00.001Z", "raised_at": "2027-01-15T08:00:00.000Z",
         }]})
@@ -230,6 +230,8 @@ async fn reading_raises_alert_that_is_acknowledged_and_cleared() {
         (format!("device={SENSOR}"), 1),
         ("device=other".to_owned(), 0),
         (format!("definition={definition_id}"), 1),
+        ("severity=warning".to_owned(), 1),
+        ("severity=critical".to_owned(), 0),
     ] {
         let list = server
             .as_admin("GET", &format!("/v1/alerts?{query}"), Value::Null)
@@ -253,6 +255,7 @@ async fn alerts_are_for_operators_only() {
         ("POST", format!("/v1/alerts/{id}/acknowledge")),
         ("GET", DEFINITIONS.to_owned()),
         ("POST", DEFINITIONS.to_owned()),
+        ("POST", format!("{DEFINITIONS}/preview")),
         ("PUT", format!("{DEFINITIONS}/{id}")),
         ("DELETE", format!("{DEFINITIONS}/{id}")),
     ] {

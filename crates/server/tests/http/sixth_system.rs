@@ -173,6 +173,9 @@ async fn sixth_system_needs_only_its_source() {
     let titles: Vec<&Value> = titles.map(|entry| &entry["title"]).collect();
     assert_eq!(
         titles,
-        ["Meter reading", "Alert raised: Low, level_mm is 3, below 5"]
+        [
+            "Meter reading",
+            "Alert raised: Low (warning), level_mm is 3, below 5"
+        ]
     );
 }

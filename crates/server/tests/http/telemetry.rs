@@ -81,6 +81,37 @@ async fn messages_of_one_type_span_things() {
 }
 
 #[tokio::test]
+async fn messages_of_one_severity_span_things() {
+    let server = with_messages().await;
+    server.clock.advance_ms(1000);
+    server
+        .take("van/a/status", r#"{"severity": "critical"}"#)
+        .await;
+    server.clock.advance_ms(1000);
+    server
+        .take("van/c/alerts", r#"{"severity": "critical"}"#)
+        .await;
+    for (query, things) in [
+        ("severity=critical&from=-24h", vec!["c", "a"]),
+        ("severity=critical&message_type=alert", vec!["c"]),
+        ("severity=critical&to=-1s&order=asc", vec!["a"]),
+        ("severity=info", vec![]),
+    ] {
+        let path = format!("/v1/telemetry?{query}");
+        let page = server.as_admin("GET", &path, Value::Null).await;
+        let messages = page.body["messages"].as_array().expect("messages");
+        let found: Vec<_> = messages
+            .iter()
+            .map(|item| item["thing_name"].clone())
+            .collect();
+        assert_eq!(found, things, "{query}");
+    }
+    let path = "/v1/telemetry?severity=urgent";
+    let wrong = server.as_admin("GET", path, Value::Null).await;
+    assert_eq!(wrong.problem(), (400, "INVALID_REQUEST"));
+}
+
+#[tokio::test]
 async fn scoped_key_sees_only_its_things() {
     let server = with_messages().await;
     let own = server.key_of("telemetry", ["a"]).await;
@@ -101,6 +132,7 @@ async fn scoped_key_sees_only_its_things() {
         (&own, "/v1/telemetry/b", 403),
         (&own, "/v1/telemetry/b/latest", 403),
         (&own, "/v1/telemetry?message_type=alert", 403),
+        (&own, "/v1/telemetry?severity=critical", 403),
         (&any, "/v1/telemetry/b", 200),
         (&any, "/v1/telemetry?message_type=alert", 200),
         (&other, "/v1/telemetry/a", 403),

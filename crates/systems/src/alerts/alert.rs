@@ -10,6 +10,7 @@ use super::{Alerts, AlertsError, PAGE_MAX, schema};
 use crate::cursor::Cursor;
 use crate::fleet::SystemName;
 use crate::pages::{self, Page};
+use crate::severity::Severity;
 use crate::time::EpochMillis;
 
 /// When and why an alert was cleared.
@@ -35,6 +36,8 @@ pub struct Alert {
     pub definition_name: DefinitionName,
     pub source: SystemName,
     pub device: DeviceName,
+    /// The severity of the definition when the alert was raised.
+    pub severity: Severity,
     pub reason: String,
     pub value: Option<Number>,
     /// The time of the value that raised it, or of the last sign of life.
@@ -50,6 +53,7 @@ pub struct AlertFilter {
     pub state: StateFilter,
     pub device: Option<String>,
     pub definition: Option<DefinitionId>,
+    pub severity: Option<Severity>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -75,6 +79,7 @@ impl Alert {
             .with(schema::DEFINITION_NAME, &self.definition_name)
             .with(schema::SOURCE, self.source.as_str())
             .with(schema::DEVICE, &self.device)
+            .with(schema::SEVERITY, self.severity.as_str())
             .with(schema::REASON, self.reason.as_str())
             .with(schema::OBSERVED_AT, self.observed_at.0)
             .with(schema::RAISED_AT, self.raised_at.0);
@@ -118,6 +123,10 @@ impl Alert {
             definition_name: text(schema::DEFINITION_NAME)?.parse().ok()?,
             source: text(schema::SOURCE)?.to_owned().into(),
             device: DeviceName::stored(text(schema::DEVICE)?.to_owned()),
+            severity: match text(schema::SEVERITY) {
+                Some(word) => Severity::of_word(word)?,
+                None => Severity::default(),
+            },
             reason: text(schema::REASON)?.to_owned(),
             value: number(schema::VALUE),
             observed_at: millis(schema::OBSERVED_AT)?,
@@ -196,9 +205,10 @@ impl Alerts {
         let of_definition = filter.definition.as_ref();
         let of_definition =
             of_definition.map(|id| Path::from(schema::DEFINITION_ID).equals(Value::from(id)));
+        let of_severity = filter.severity.map(of_severity);
         let start = cursor.map(|cursor| cursor.start_of(&list)).transpose()?;
         let query = Query {
-            filter: [is_cleared, of_device, of_definition]
+            filter: [is_cleared, of_device, of_definition, of_severity]
                 .into_iter()
                 .flatten()
                 .reduce(Expression::and),
@@ -273,6 +283,16 @@ impl Alerts {
             }
         }
         Ok(open)
+    }
+}
+
+/// Alerts of a severity. Those that were stored without one have the default.
+fn of_severity(severity: Severity) -> Expression {
+    let is_same = Path::from(schema::SEVERITY).equals(Value::from(severity.as_str()));
+    if severity == Severity::default() {
+        is_same.or(Expression::not_exists(schema::SEVERITY))
+    } else {
+        is_same
     }
 }
 

@@ -15,7 +15,7 @@ mod types;
 use std::sync::Arc;
 
 use homeport_store::{ChangeFeed, Clock, Store, StoreError};
-use tokio::sync::{Mutex, Notify};
+use tokio::sync::{Mutex, Notify, Semaphore};
 
 use crate::cursor::CursorError;
 use crate::fleet::{FleetError, Sources, SystemName};
@@ -26,6 +26,7 @@ use crate::reactions::Reactions;
 use crate::sensors::InvalidField;
 use crate::time::EpochMillis;
 
+pub use crate::severity::Severity;
 pub use alert::{Acknowledgement, Alert, AlertFilter, Cleared, StateFilter};
 pub use definitions::condition::{
     Absence, COUNT_MAX, Condition, Direction, Rate, SECS_MAX, SILENCE_SECS_MIN, Side, Threshold,
@@ -36,9 +37,15 @@ pub use definitions::definition::{
     TARGETS_MAX, Target,
 };
 pub use definitions::quiet::{MinuteOfDay, Quiet, Zone};
+pub use definitions::state_condition::{
+    Equality, EqualityOperator, Fault, ValueChange, WantedValue,
+};
 pub use delivery::notification::{Event, Notification};
 pub use delivery::service::{Deliver, Email, WebhookCall};
 pub use delivery::worker::{Turn, Worker};
+pub use judging::preview::{
+    DevicePreview, PREVIEWS_MAX, Preview, PreviewLimit, PreviewLimits, PreviewRange, PreviewedAlert,
+};
 pub use judging::reaction::AlertReaction;
 pub use types::{
     AlertId, AttributePath, DefinitionId, DefinitionName, DeviceName, EmailAddress, Note,
@@ -63,6 +70,9 @@ pub struct Settings {
     pub retention_secs: Option<i64>,
     /// How long after a start silences are not judged.
     pub silence_grace_secs: i64,
+    /// Values that are older when they are stored raise no alert; any age unless given.
+    pub announce_max_age_secs: Option<i64>,
+    pub preview: PreviewLimits,
     /// Signs webhooks that have no secret of their own.
     pub webhook_secret: Option<WebhookSecret>,
     /// Whether e-mail is configured.
@@ -98,6 +108,8 @@ struct Inner {
     cache: WatchCache,
     /// Held while a definition is changed.
     changing: Mutex<()>,
+    /// Previews that may run at the same time.
+    previews: Semaphore,
     outbox: Queue,
     /// Signals new work to the worker.
     work: Arc<Notify>,
@@ -111,6 +123,8 @@ pub enum AlertsError {
     Unavailable(&'static str),
     #[error("there are {DEFINITIONS_MAX} definitions already, which is the limit")]
     TooManyDefinitions,
+    #[error("too many previews are running; try again later")]
+    TooManyPreviews,
     #[error("the definition does not exist")]
     DefinitionMissing,
     #[error("the alert does not exist")]
@@ -141,9 +155,20 @@ impl Default for Settings {
             outbox_max: 100_000,
             retention_secs: Some(365 * 24 * 60 * 60),
             silence_grace_secs: 60,
+            announce_max_age_secs: Some(24 * 60 * 60),
+            preview: PreviewLimits::default(),
             webhook_secret: None,
             has_email: false,
         }
+    }
+}
+
+impl Settings {
+    /// Whether a value of `at` is too old to raise an alert if it becomes known at `known_at`.
+    fn is_old(&self, at: EpochMillis, known_at: EpochMillis) -> bool {
+        let age_ms = known_at.0.saturating_sub(at.0);
+        self.announce_max_age_secs
+            .is_some_and(|max| age_ms > max.saturating_mul(1000))
     }
 }
 
@@ -171,6 +196,7 @@ impl Alerts {
             registry: Registry::new(),
             cache: WatchCache::default(),
             changing: Mutex::default(),
+            previews: Semaphore::new(PREVIEWS_MAX),
             outbox,
             work: Arc::default(),
         }))

@@ -42,6 +42,11 @@ pub const SEEN_AT_MS: &str = "seen_at_ms";
 pub const STREAK_SINCE_MS: &str = "streak_since_ms";
 pub const STREAK_COUNT: &str = "streak_count";
 pub const SAMPLES: &str = "samples";
+/// The last value of an attribute whose changes are watched, and since when it has that value.
+pub const LAST_VALUE: &str = "last_value";
+pub const LAST_SINCE_MS: &str = "last_since_ms";
+/// The attributes that report a fault.
+pub const FAULTS: &str = "faults";
 pub const OPEN_ALERT: &str = "open_alert";
 pub const NOTIFIED_AT_MS: &str = "notified_at_ms";
 /// Present while a device may fall silent, so that its index holds nothing else.
@@ -64,6 +69,7 @@ pub const OPEN_INDEX: &str = "open";
 pub const ALERTS_SHELF: &str = "alerts";
 pub const DEFINITION_NAME: &str = "definition_name";
 pub const SOURCE: &str = "source";
+pub const SEVERITY: &str = "severity";
 pub const REASON: &str = "reason";
 pub const VALUE: &str = "value";
 pub const OBSERVED_AT: &str = "observed_at";

@@ -239,6 +239,36 @@ impl AttributePath {
         }
     }
 
+    /// The values at this path with their paths. A last name that ends with `*` stands for all names that
+    /// begin like it.
+    pub(super) fn find_all(&self, item: &Item) -> Vec<(String, Value)> {
+        let Some(beginning) = self.0.strip_suffix('*') else {
+            let found = self.find(item).map(Cow::into_owned);
+            return found
+                .map(|value| (self.0.clone(), value))
+                .into_iter()
+                .collect();
+        };
+        let (parent, start) = beginning.rsplit_once('.').unwrap_or(("", beginning));
+        let found;
+        let members = if parent.is_empty() {
+            item.attributes()
+        } else {
+            found = Self(parent.to_owned()).find(item);
+            match found.as_deref().and_then(Value::as_map) {
+                Some(members) => members,
+                None => return Vec::new(),
+            }
+        };
+        let before = &beginning[..beginning.len() - start.len()];
+        let matching = members
+            .iter()
+            .filter(|(name, _)| name.as_str().starts_with(start));
+        matching
+            .map(|(name, value)| (format!("{before}{name}"), value.clone()))
+            .collect()
+    }
+
     /// The value at this path.
     pub(super) fn find<'a>(&self, item: &'a Item) -> Option<Cow<'a, Value>> {
         let mut names = self.0.split('.');
@@ -367,6 +397,28 @@ mod tests {
         }
         for wrong in ["", ".", "a..b", "a.b.c.d.e.f.g.h.i"] {
             assert!(wrong.parse::<AttributePath>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn path_with_star_finds_all_that_begin_like_it() {
+        let data = Map::from([
+            ("fault_a".to_owned(), Value::from(true)),
+            ("fault_b".to_owned(), Value::from(false)),
+            ("current_ma".to_owned(), Value::from(3)),
+        ]);
+        let item = Item::new().with("data", Value::M(data)).with("fault_c", 1);
+        let found = |path: &str| {
+            let path: AttributePath = path.parse().expect("a path");
+            let found = path.find_all(&item).into_iter();
+            found.map(|(name, _)| name).collect::<Vec<_>>()
+        };
+        assert_eq!(found("data.fault_*"), ["data.fault_a", "data.fault_b"]);
+        assert_eq!(found("data.*").len(), 3);
+        assert_eq!(found("fault_*"), ["fault_c"]);
+        assert_eq!(found("data.fault_a"), ["data.fault_a"]);
+        for nothing in ["data.x*", "x.*", "fault_c.*", "data.fault_x"] {
+            assert_eq!(found(nothing), Vec::<String>::new(), "{nothing}");
         }
     }
 

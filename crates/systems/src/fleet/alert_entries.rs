@@ -8,6 +8,7 @@ use super::entry::{Entry, EntryType, LiveEntry, item_of, shortened};
 use super::name::SystemName;
 use super::registry::Sources;
 use crate::alerts::schema;
+use crate::severity::Severity;
 use crate::time::EpochMillis;
 
 /// The live entry of a changed alert: its newest step.
@@ -32,6 +33,7 @@ pub(super) fn steps(item: &Item) -> Vec<Entry> {
     };
     let name = text(item, schema::DEFINITION_NAME).unwrap_or(id);
     let words = |attribute: &str| text(item, attribute).unwrap_or_default();
+    let severity = text(item, schema::SEVERITY).unwrap_or(Severity::default().as_str());
     let step = |word: &str, at: &str, what: String| {
         Some(Entry {
             id: format!("{}/{id}/{word}", schema::ALERTS),
@@ -46,7 +48,7 @@ pub(super) fn steps(item: &Item) -> Vec<Entry> {
         step(
             "raised",
             schema::RAISED_AT,
-            format!(", {}", words(schema::REASON)),
+            format!(" ({severity}), {}", words(schema::REASON)),
         ),
         step(
             "acknowledged",
@@ -91,6 +93,7 @@ mod tests {
         let raised = Item::new()
             .with("alert_id", "1")
             .with("definition_name", "low battery")
+            .with("severity", "critical")
             .with("reason", "11.2 is below 11.5")
             .with("raised_at", 1000);
         let titles = |item: &Item| -> Vec<String> {
@@ -98,7 +101,7 @@ mod tests {
         };
         assert_eq!(
             titles(&raised),
-            ["Alert raised: low battery, 11.2 is below 11.5"]
+            ["Alert raised: low battery (critical), 11.2 is below 11.5"]
         );
         let over = raised
             .with("acknowledged_at", 2000)

@@ -103,6 +103,13 @@ impl LatestValue {
 }
 
 impl DeviceList {
+    /// The ids of the devices, and whether there are more devices.
+    #[must_use]
+    pub fn into_ids(self) -> (Vec<String>, bool) {
+        let ids = self.devices.into_iter().map(|device| device.id);
+        (ids.collect(), self.is_cut)
+    }
+
     /// Adds a device; false when the list is full.
     pub fn add(&mut self, device: DeviceSummary) -> bool {
         if self.devices.len() < DEVICES_MAX {

@@ -8,6 +8,7 @@ use super::types::{MessageType, ThingName};
 use super::{PAGE_MAX, Telemetry, TelemetryError, schema};
 use crate::cursor::Cursor;
 use crate::pages::{self, Page};
+use crate::severity::Severity;
 use crate::time::{EpochMillis, Order};
 
 /// Items that the search for the newest match reads first. Every further read is [`LATEST_GROWTH`] times as
@@ -22,6 +23,14 @@ pub struct HistoryRange {
     pub from: Option<EpochMillis>,
     pub to: Option<EpochMillis>,
     pub order: Order,
+}
+
+/// Messages across all things.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FleetSelection {
+    Type(MessageType),
+    /// Messages with a severity, of one type or of all types.
+    Severity(Severity, Option<MessageType>),
 }
 
 impl Telemetry {
@@ -44,20 +53,38 @@ impl Telemetry {
         self.page(query, range, &list, limit, cursor).await
     }
 
-    /// Messages of one type across all things.
+    /// Messages of one type or severity across all things.
     ///
     /// # Errors
     /// When the cursor belongs to another list or the store fails.
-    pub async fn of_type(
+    pub async fn of_fleet(
         &self,
-        message_type: &MessageType,
+        selection: &FleetSelection,
         range: HistoryRange,
         limit: usize,
         cursor: Option<Cursor>,
     ) -> Result<Page<Item>, TelemetryError> {
-        let list = format!("telemetry-type/{message_type}/{range:?}");
-        let condition = KeyCondition::new(schema::MESSAGE_TYPE, message_type);
-        let query = Query::new(&self.table.name, condition).on_index(schema::MESSAGE_TYPE_INDEX);
+        let list = format!("telemetry-fleet/{selection:?}/{range:?}");
+        let query = |attribute, value, index| {
+            let condition = KeyCondition::new(attribute, value);
+            Query::new(&self.table.name, condition).on_index(index)
+        };
+        let query = match selection {
+            FleetSelection::Type(message_type) => query(
+                schema::MESSAGE_TYPE,
+                message_type.as_str(),
+                schema::MESSAGE_TYPE_INDEX,
+            ),
+            FleetSelection::Severity(severity, message_type) => {
+                let mut query = query(
+                    schema::SEVERITY,
+                    severity.as_str(),
+                    schema::ALERT_SEVERITY_INDEX,
+                );
+                query.filter = message_type.as_ref().map(of_type);
+                query
+            }
+        };
         self.page(query, range, &list, limit, cursor).await
     }
 

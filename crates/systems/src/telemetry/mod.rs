@@ -17,7 +17,7 @@ use crate::sensors::InvalidField;
 
 pub use crate::time::Order;
 pub use commands::{Command, PARAMETERS_BYTES_MAX, SentCommand, command_topic};
-pub use history::HistoryRange;
+pub use history::{FleetSelection, HistoryRange};
 pub use source::SYSTEM;
 pub use types::{CommandName, MessageType, ThingName};
 

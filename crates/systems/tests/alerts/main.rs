@@ -6,9 +6,12 @@ mod failing;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod conditions;
 mod decommissioned;
 mod definitions;
+mod old_values;
 mod outbox;
+mod preview;
 mod quiet;
 mod silence;
 mod sources;

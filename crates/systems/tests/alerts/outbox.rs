@@ -78,7 +78,7 @@ async fn every_kind_of_target_is_notified() {
             "type": "alert.raised", "timestamp": "2027-01-15T08:00:00.000Z",
             "data": {
                 "alert_id": alert.id.as_str(), "definition_id": alert.definition_id.as_str(),
-                "definition_name": "Battery", "source": "telemetry", "device": "van-1",
+                "definition_name": "Battery", "source": "telemetry", "severity": "warning", "device": "van-1",
                 "reason": "volts is 11.5, below 12", "value": "11.5",
                 "observed_at": "2027-01-15T08:00:01.000Z", "raised_at": "2027-01-15T08:00:00.000Z",
             },
@@ -86,8 +86,9 @@ async fn every_kind_of_target_is_notified() {
     );
     {
         let emails = world.outside.emails.lock().expect("no panic");
-        assert_eq!(emails[0].subject, "Alert: Battery (van-1)");
+        assert_eq!(emails[0].subject, "Warning: Battery (van-1)");
         assert!(emails[0].text.starts_with("volts is 11.5, below 12\n"));
+        assert!(emails[0].text.contains("\nSeverity: warning\n"));
         let messages = world.topics.0.lock().expect("no panic");
         assert_eq!(messages[0].topic, "alerts/van-1");
         assert_eq!(messages[0].payload, call.body.as_bytes());
@@ -102,6 +103,10 @@ async fn every_kind_of_target_is_notified() {
     assert_eq!(
         sent.items[0].message.members()["data"]["alert_id"],
         alert.id.as_str()
+    );
+    assert_eq!(
+        sent.items[0].message.members()["data"]["severity"],
+        "warning"
     );
     world.judged_volts(VAN, 2, "13").await;
     assert_eq!(world.turn().await.sent, 4);

@@ -188,7 +188,7 @@ async fn each_device_has_its_own_alert() {
     let filter = AlertFilter {
         state: StateFilter::Open,
         device: Some("van-2".to_owned()),
-        definition: None,
+        ..AlertFilter::default()
     };
     let first = world.alerts.alerts(&filter, 1, None).await.expect("a page");
     assert_eq!(first.items.len(), 1);

@@ -11,8 +11,8 @@ use homeport_store::{
 };
 use homeport_systems::alerts::{
     Alert, AlertFilter, AlertId, Alerts, Condition, Definition, DefinitionTerms, Deliver, Devices,
-    Email, Parts, Settings, Side, StateFilter, Target, Threshold, Turn, WebhookCall, WebhookSecret,
-    Worker,
+    Email, Parts, Settings, Severity, Side, StateFilter, Target, Threshold, Turn, WebhookCall,
+    WebhookSecret, Worker,
 };
 use homeport_systems::fleet::{SYSTEMS, SourceDeps, Sources, SystemName};
 use homeport_systems::messages::{Message, Publish};
@@ -339,6 +339,7 @@ pub(crate) fn terms(condition: Condition) -> DefinitionTerms {
     DefinitionTerms {
         name: "Battery".parse().expect("a name"),
         is_enabled: true,
+        severity: Severity::Warning,
         source: SystemName::new("telemetry"),
         filter: None,
         devices: Devices::All,

@@ -47,7 +47,8 @@ use homeport_systems::sensors::{
     Capabilities, HardwareId, NameChange, Named, Reading, ReadingRange, Registration, Sensors,
     Settings,
 };
-use homeport_systems::telemetry::{self, HistoryRange, Telemetry};
+use homeport_systems::severity::Severity;
+use homeport_systems::telemetry::{self, FleetSelection, HistoryRange, Telemetry};
 use homeport_systems::time::{EpochMillis, FutureLimit};
 use recording_store::{RecordingStore, Used};
 use support::{Fixture, NOW_MS};
@@ -524,8 +525,13 @@ async fn use_telemetry_and_rules(store: &Arc<dyn Store>, clock: &Arc<ManualClock
     telemetry.latest(&thing, None).await.expect("a message");
     let kind = "telemetry".parse().expect("a type");
     let range = HistoryRange::default();
-    let page = telemetry.of_type(&kind, range, 10, None).await;
-    assert_eq!(page.expect("messages").items.len(), 1);
+    for (selection, count) in [
+        (FleetSelection::Type(kind), 1),
+        (FleetSelection::Severity(Severity::Info, None), 0),
+    ] {
+        let page = telemetry.of_fleet(&selection, range, 10, None).await;
+        assert_eq!(page.expect("messages").items.len(), count);
+    }
     let rule = "telemetry".parse().expect("a name");
     let document = engine.rule(&rule).expect("a rule").rule.document;
     let range = ReplayRange {
@@ -570,6 +576,7 @@ async fn use_alerts(store: &Arc<dyn Store>, clock: &Arc<ManualClock>, push: &Pus
     let terms = |condition| alerts::DefinitionTerms {
         name: "cold".parse().expect("a name"),
         is_enabled: true,
+        severity: alerts::Severity::Warning,
         source: fleet::SystemName::new("sensors"),
         filter: None,
         devices: alerts::Devices::All,

@@ -55,6 +55,42 @@ async fn status_and_alerts_have_own_types() {
 }
 
 #[tokio::test]
+async fn severity_of_any_type_is_stored() {
+    let world = world().await;
+    for (number, severity) in ["\"critical\"", "3", "true", "null", "\"\""]
+        .iter()
+        .enumerate()
+    {
+        let payload = format!(r#"{{"severity": {severity}}}"#);
+        world.send(&format!("van/{number}/alerts"), &payload).await;
+    }
+    let mut stored: Vec<(String, Value)> = world
+        .items(TELEMETRY)
+        .await
+        .iter()
+        .map(|item| {
+            (
+                item["thing_name"]["S"].to_string(),
+                item["severity"].clone(),
+            )
+        })
+        .collect();
+    stored.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let severities: Vec<Value> = stored.into_iter().map(|(_, severity)| severity).collect();
+    let text = |text: &str| json!({"S": text});
+    assert_eq!(
+        severities,
+        [
+            text("critical"),
+            text("3"),
+            text("true"),
+            Value::Null,
+            Value::Null
+        ]
+    );
+}
+
+#[tokio::test]
 async fn payload_cannot_forge_rule_attributes() {
     let world = world().await;
     let forged = r#"{"thing_name": "other", "timestamp": 1, "message_type": "alert", "ttl": 1}"#;

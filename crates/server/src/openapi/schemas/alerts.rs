@@ -32,6 +32,11 @@ text_schemas! {
     note = or_null::<alerts::Note>();
     attribute = of::<alerts::AttributePath>()
         .description(Some("Path of the attribute: names separated by dots"));
+    fault_attribute = of::<alerts::AttributePath>()
+        .description(Some(
+            "Path of the attribute; with * at its end, all attributes that begin like it",
+        ))
+        .examples(["data.fault_*"]);
     minute = text(MINUTE, 5..=5).examples(["22:30"]);
     zone = text(PRINTABLE.pattern, 1..=64)
         .description(Some("Time zone of the IANA database"))
@@ -49,6 +54,16 @@ pub(crate) fn decimal() -> RefOr<Schema> {
 pub(crate) fn decimal_or_null() -> RefOr<Schema> {
     ObjectBuilder::new()
         .schema_type(SchemaType::from_iter([Type::Number, Type::Null]))
+        .into()
+}
+
+pub(crate) fn scalar() -> RefOr<Schema> {
+    OneOfBuilder::new()
+        .item(of::<alerts::WantedText>())
+        .item(ObjectBuilder::new().schema_type(Type::Number))
+        .item(ObjectBuilder::new().schema_type(Type::Boolean))
+        .description(Some("Values of different types differ"))
+        .examples([serde_json::json!("F")])
         .into()
 }
 
@@ -74,6 +89,9 @@ pub(crate) fn condition() -> RefOr<Schema> {
         .item(member("threshold", "AlertThreshold"))
         .item(member("absence", "AlertAbsence"))
         .item(member("rate", "AlertRate"))
+        .item(member("equality", "AlertEquality"))
+        .item(member("change", "AlertChange"))
+        .item(member("fault", "AlertFault"))
         .description(Some("Condition that raises the alert"))
         .into()
 }

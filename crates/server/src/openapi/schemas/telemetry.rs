@@ -2,10 +2,12 @@
 
 use homeport_systems::telemetry::{MessageType, ThingName};
 
+use utoipa::PartialSchema as _;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::openapi::{KnownFormat, RefOr, SchemaFormat};
 
 use super::{of, parameters, text_schemas};
+use crate::openapi::enums::AlertSeverity;
 
 parameters! {
     ThingPath in Path {
@@ -26,10 +28,16 @@ parameters! {
         /// Message type; all types if absent
         message_type: word, required = false;
     }
-    RequiredMessageType in Query {
-        /// Message type
-        message_type: word, required = true;
+    TypeOrSeverity in Query {
+        /// Message type; required without `severity`
+        message_type: word, required = false;
+        /// Severity, for messages with an attribute `severity`; required without `message_type`
+        severity: severity, required = false;
     }
+}
+
+fn severity() -> RefOr<Schema> {
+    AlertSeverity::schema()
 }
 
 fn millis() -> RefOr<Schema> {

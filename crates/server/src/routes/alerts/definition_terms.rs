@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 
 use homeport_systems::alerts::{
-    Absence, Condition, DefinitionTerms, Devices, Filter, Quiet, Rate, Target, Threshold,
-    WebhookSecret,
+    DefinitionTerms, Devices, Filter, Quiet, Severity, Target, WebhookSecret,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::openapi::enums::{AlertDirection, AlertSide, AlertSource};
+use super::definition_conditions::{ConditionBody, whole_or};
+use crate::openapi::enums::{AlertSeverity, AlertSource};
 use crate::openapi::schemas::alerts as schemas;
 use crate::problem::Problem;
-use crate::request::{Decimal, WholeNumber, json_object};
+use crate::request::{WholeNumber, json_object};
 
 /// An alert definition to store.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -24,6 +24,8 @@ pub(super) struct TermsBody {
     name: String,
     /// Whether the definition is enabled; default true
     enabled: Option<bool>,
+    /// Severity of its alerts; default `warning`. A change applies to alerts that are raised later
+    severity: Option<AlertSeverity>,
     source: AlertSource,
     /// Watch only items whose attribute equals this text
     #[serde(rename = "where", default, deserialize_with = "json_object::optional")]
@@ -52,6 +54,7 @@ pub(super) struct TermsBody {
 pub(super) struct ShownTerms {
     name: String,
     enabled: bool,
+    severity: AlertSeverity,
     source: AlertSource,
     #[serde(rename = "where", skip_serializing_if = "Option::is_none")]
     filter: Option<FilterBody>,
@@ -84,72 +87,6 @@ pub(super) struct FilterBody {
 enum DevicesBody {
     Listed(BTreeSet<String>),
     Prefix(String),
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum ConditionBody {
-    #[serde(deserialize_with = "json_object::deserialize")]
-    Threshold(ThresholdBody),
-    #[serde(deserialize_with = "json_object::deserialize")]
-    Absence(AbsenceBody),
-    #[serde(deserialize_with = "json_object::deserialize")]
-    Rate(RateBody),
-}
-
-/// A value beyond a threshold; the alert clears when the value is back at another one
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = AlertThreshold)]
-pub(crate) struct ThresholdBody {
-    #[schema(schema_with = schemas::attribute)]
-    attribute: String,
-    /// The side of the threshold that raises the alert
-    side: AlertSide,
-    /// Threshold; a value beyond it raises the alert
-    #[schema(schema_with = schemas::decimal)]
-    raise: Decimal,
-    /// The alert clears at this value; default `raise`
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = schemas::decimal_or_null, required = false)]
-    clear: Option<Decimal>,
-    /// How long values must be beyond the threshold, by their own times; default 0
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<u32>, maximum = 2_678_400)]
-    for_secs: Option<WholeNumber>,
-    /// How many consecutive values must be beyond the threshold; default 1
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<u32>, minimum = 1, maximum = 10_000)]
-    count: Option<WholeNumber>,
-}
-
-/// No data from a device for some time
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = AlertAbsence)]
-pub(crate) struct AbsenceBody {
-    #[schema(value_type = u32, minimum = 5, maximum = 2_678_400)]
-    after_secs: WholeNumber,
-}
-
-/// A value that changes too fast
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = AlertRate)]
-pub(crate) struct RateBody {
-    #[schema(schema_with = schemas::attribute)]
-    attribute: String,
-    direction: AlertDirection,
-    /// Change per minute that raises the alert if exceeded; greater than 0
-    #[schema(schema_with = schemas::decimal)]
-    per_minute: Decimal,
-    /// The alert clears at this change per minute; default `per_minute`
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = schemas::decimal_or_null, required = false)]
-    clear_per_minute: Option<Decimal>,
-    /// Age of the value to compare with, at most
-    #[schema(value_type = u32, minimum = 2, maximum = 2_678_400)]
-    window_secs: WholeNumber,
 }
 
 /// Hours of the day; the end may be on the next day
@@ -215,10 +152,6 @@ impl std::fmt::Debug for WebhookBody {
     }
 }
 
-fn whole_or(name: &str, number: Option<WholeNumber>, default: u32) -> Result<u32, Problem> {
-    number.map_or(Ok(default), |number| number.up_to(name, u32::MAX))
-}
-
 impl TryFrom<TermsBody> for DefinitionTerms {
     type Error = Problem;
 
@@ -227,6 +160,9 @@ impl TryFrom<TermsBody> for DefinitionTerms {
         Ok(Self {
             name: body.name.parse()?,
             is_enabled: body.enabled.unwrap_or(true),
+            severity: body
+                .severity
+                .map_or_else(Severity::default, |severity| severity.0),
             source: body.source.0,
             filter: match body.filter {
                 Some(filter) => Some(Filter {
@@ -258,33 +194,6 @@ impl TryFrom<TermsBody> for DefinitionTerms {
     }
 }
 
-impl TryFrom<ConditionBody> for Condition {
-    type Error = Problem;
-
-    fn try_from(body: ConditionBody) -> Result<Self, Problem> {
-        Ok(match body {
-            ConditionBody::Threshold(body) => Self::Threshold(Threshold {
-                attribute: body.attribute.parse()?,
-                side: body.side.0,
-                raise: body.raise.0,
-                clear: body.clear.unwrap_or(body.raise).0,
-                min_secs: whole_or("for_secs", body.for_secs, 0)?,
-                min_count: whole_or("count", body.count, 1)?,
-            }),
-            ConditionBody::Absence(body) => Self::Absence(Absence {
-                after_secs: body.after_secs.up_to("after_secs", u32::MAX)?,
-            }),
-            ConditionBody::Rate(body) => Self::Rate(Rate {
-                attribute: body.attribute.parse()?,
-                direction: body.direction.0,
-                per_minute: body.per_minute.0,
-                clear_per_minute: body.clear_per_minute.unwrap_or(body.per_minute).0,
-                window_secs: body.window_secs.up_to("window_secs", u32::MAX)?,
-            }),
-        })
-    }
-}
-
 impl TryFrom<TargetBody> for Target {
     type Error = Problem;
 
@@ -312,6 +221,7 @@ impl From<DefinitionTerms> for ShownTerms {
         Self {
             name: terms.name.into(),
             enabled: terms.is_enabled,
+            severity: terms.severity.into(),
             source: terms.source.into(),
             filter: terms.filter.map(|filter| FilterBody {
                 attribute: filter.attribute.into(),
@@ -333,32 +243,6 @@ impl From<DefinitionTerms> for ShownTerms {
             }),
             min_interval_secs: terms.min_interval_secs,
             targets: terms.targets.into_iter().map(TargetBody::from).collect(),
-        }
-    }
-}
-
-impl From<Condition> for ConditionBody {
-    fn from(condition: Condition) -> Self {
-        let number = |number: u32| WholeNumber(i64::from(number));
-        match condition {
-            Condition::Threshold(threshold) => Self::Threshold(ThresholdBody {
-                attribute: threshold.attribute.into(),
-                side: threshold.side.into(),
-                raise: Decimal(threshold.raise),
-                clear: Some(Decimal(threshold.clear)),
-                for_secs: Some(number(threshold.min_secs)),
-                count: Some(number(threshold.min_count)),
-            }),
-            Condition::Absence(absence) => Self::Absence(AbsenceBody {
-                after_secs: number(absence.after_secs),
-            }),
-            Condition::Rate(rate) => Self::Rate(RateBody {
-                attribute: rate.attribute.into(),
-                direction: rate.direction.into(),
-                per_minute: Decimal(rate.per_minute),
-                clear_per_minute: Some(Decimal(rate.clear_per_minute)),
-                window_secs: number(rate.window_secs),
-            }),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Alerts and their definitions, for operators.
 
+mod definition_conditions;
 mod definition_terms;
 mod definitions;
+mod preview;
 mod raised;
 
 use homeport_systems::alerts::PAGE_MAX;
@@ -11,7 +13,9 @@ use utoipa_axum::routes;
 use crate::request::PageQuery;
 use crate::state::AppState;
 
-pub(crate) use definition_terms::{AbsenceBody, RateBody, ThresholdBody};
+pub(crate) use definition_conditions::{
+    AbsenceBody, ChangeBody, EqualityBody, FaultBody, RateBody, ThresholdBody,
+};
 
 type Page = PageQuery<PAGE_MAX>;
 
@@ -26,6 +30,7 @@ pub(super) fn documented() -> OpenApiRouter<AppState> {
             definitions::replace_alert_definition,
             definitions::delete_alert_definition
         ))
+        .routes(routes!(preview::preview_alert_definition))
         .routes(routes!(raised::list_alerts))
         .routes(routes!(raised::get_alert))
         .routes(routes!(raised::acknowledge_alert))

@@ -9,7 +9,9 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::Page;
 use crate::auth::{Authenticated, Operators};
-use crate::openapi::enums::{AlertSource, AlertState, AlertStateBody, AlertStateFilter};
+use crate::openapi::enums::{
+    AlertSeverity, AlertSource, AlertState, AlertStateBody, AlertStateFilter,
+};
 use crate::openapi::schemas::alerts::{self as schemas, AlertPath};
 use crate::problem::Problem;
 use crate::request::{Decimal, JsonBody, PathPart, UrlQuery};
@@ -28,6 +30,8 @@ pub(super) struct AlertBody {
     source: AlertSource,
     /// Thing name, hardware id, or group/device/journal
     device: String,
+    /// Severity of the definition when the alert was raised
+    severity: AlertSeverity,
     state: AlertStateBody,
     #[schema(example = "battery.volts is 11.8, below 12")]
     reason: String,
@@ -120,6 +124,9 @@ pub(super) struct ListQuery {
     /// Definition of the alerts
     #[param(schema_with = schemas::timed_id, required = false)]
     definition: Option<String>,
+    /// Severity of the alerts; all severities if absent
+    #[param(inline)]
+    severity: Option<AlertSeverity>,
 }
 
 fn time(at: EpochMillis) -> String {
@@ -140,6 +147,7 @@ impl From<Alert> for AlertBody {
             definition_name: alert.definition_name.into(),
             source: alert.source.into(),
             device: alert.device.into(),
+            severity: alert.severity.into(),
             state: state.into(),
             reason: alert.reason,
             value: alert.value.map(Decimal),
@@ -195,6 +203,7 @@ pub(super) async fn list_alerts(
         state: query.state.map_or(StateFilter::All, |state| state.0),
         device: query.device,
         definition: query.definition.map(|id| id.parse()).transpose()?,
+        severity: query.severity.map(|severity| severity.0),
     };
     let page = state
         .alerts

@@ -5,15 +5,16 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use homeport_item::Item;
 use homeport_systems::pages;
-use homeport_systems::telemetry::{HistoryRange, MessageType, Order, ThingName};
+use homeport_systems::telemetry::{FleetSelection, HistoryRange, MessageType, Order, ThingName};
 use homeport_systems::time::EpochMillis;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{Page, SYSTEM};
 use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Operators, Subject};
+use crate::openapi::enums::AlertSeverity;
 use crate::openapi::schemas::telemetry::{
-    MessagePath, OptionalMessageType, RequiredMessageType, ThingPath,
+    MessagePath, OptionalMessageType, ThingPath, TypeOrSeverity,
 };
 use crate::problem::Problem;
 use crate::request::plain_json::PlainItem;
@@ -35,6 +36,12 @@ pub(in crate::routes) struct MessageList {
 #[derive(Debug, Deserialize)]
 pub(in crate::routes) struct MessageTypeQuery {
     message_type: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(in crate::routes) struct TypeOrSeverityQuery {
+    message_type: Option<String>,
+    severity: Option<AlertSeverity>,
 }
 
 impl MessageTypeQuery {
@@ -64,30 +71,29 @@ impl MessageList {
     }
 }
 
-/// List the messages of one type across all things by time
+/// List the messages of one type or severity across all things by time
 #[utoipa::path(get, path = "/v1/telemetry", tag = "telemetry",
     security(("admin_token" = []), ("device_key" = [])),
-    params(RequiredMessageType, TimeRange, Page), responses(
+    params(TypeOrSeverity, TimeRange, Page), responses(
     (status = 200, description = "A page of messages", body = MessageList),
 ))]
 pub(in crate::routes) async fn list_messages_of_type(
     caller: Authenticated<ApiKeysOrOperators>,
     State(state): State<AppState>,
-    UrlQuery(query): UrlQuery<MessageTypeQuery>,
+    UrlQuery(query): UrlQuery<TypeOrSeverityQuery>,
     range: TimeRange,
     page: Page,
 ) -> Result<Json<MessageList>, Problem> {
     caller.check(Action::Read, SYSTEM, Subject::All)?;
-    let message_type = query.parse()?;
-    let message_type = message_type.ok_or_else(|| Problem::invalid("message_type is missing"))?;
+    let message_type = query.message_type.map(|text| text.parse()).transpose()?;
+    let selection = match (query.severity, message_type) {
+        (Some(severity), message_type) => FleetSelection::Severity(severity.0, message_type),
+        (None, Some(message_type)) => FleetSelection::Type(message_type),
+        (None, None) => return Err(Problem::invalid("message_type or severity is missing")),
+    };
     let page = state
         .telemetry
-        .of_type(
-            &message_type,
-            history_range(&range),
-            page.limit,
-            page.cursor,
-        )
+        .of_fleet(&selection, history_range(&range), page.limit, page.cursor)
         .await?;
     Ok(Json(MessageList::new(page, &range)))
 }

@@ -1,8 +1,10 @@
-//! The condition of a definition: a threshold, a silence, or a rate of change.
+//! The condition of a definition. Thresholds, silences and rates of change are here, conditions on states in
+//! `state_condition`.
 
 use homeport_item::Number;
 use serde::{Deserialize, Serialize};
 
+use super::state_condition::{Equality, Fault, ValueChange};
 use crate::alerts::types::AttributePath;
 use crate::sensors::InvalidField;
 
@@ -20,6 +22,9 @@ pub enum Condition {
     Threshold(Threshold),
     Absence(Absence),
     Rate(Rate),
+    Equality(Equality),
+    Change(ValueChange),
+    Fault(Fault),
 }
 
 /// The side of a threshold on which values are wrong.
@@ -88,12 +93,7 @@ impl Condition {
                 if !is_reachable {
                     return invalid("clear", "at the raise value or on its good side");
                 }
-                if threshold.min_secs > SECS_MAX {
-                    return invalid("for_secs", "at most 2678400");
-                }
-                if !(1..=COUNT_MAX).contains(&threshold.min_count) {
-                    return invalid("count", "1 to 10000");
-                }
+                check_hold(threshold.min_secs, threshold.min_count)?;
             }
             Self::Absence(absence) => {
                 if !(SILENCE_SECS_MIN..=SECS_MAX).contains(&absence.after_secs) {
@@ -112,9 +112,29 @@ impl Condition {
                     return invalid("window_secs", "2 to 2678400");
                 }
             }
+            Self::Equality(equality) => equality.check()?,
+            Self::Change(change) => change.check()?,
+            Self::Fault(fault) => fault.check()?,
         }
         Ok(self)
     }
+}
+
+/// Checks for how long, and for how many values, a condition must hold.
+pub(super) fn check_hold(min_secs: u32, min_count: u32) -> Result<(), InvalidField> {
+    if min_secs > SECS_MAX {
+        return Err(InvalidField {
+            field: "for_secs",
+            expected: "at most 2678400",
+        });
+    }
+    if !(1..=COUNT_MAX).contains(&min_count) {
+        return Err(InvalidField {
+            field: "count",
+            expected: "1 to 10000",
+        });
+    }
+    Ok(())
 }
 
 impl Threshold {

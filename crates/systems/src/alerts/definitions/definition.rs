@@ -15,6 +15,7 @@ use crate::alerts::{AlertsError, schema};
 use crate::fleet::SystemName;
 use crate::push::UserId;
 use crate::sensors::InvalidField;
+use crate::severity::Severity;
 use crate::time::EpochMillis;
 
 /// Devices that a definition can list.
@@ -68,6 +69,9 @@ pub enum Target {
 pub struct DefinitionTerms {
     pub name: DefinitionName,
     pub is_enabled: bool,
+    /// The severity of the alerts that it raises.
+    #[serde(default)]
+    pub severity: Severity,
     /// The system whose data is watched.
     pub source: SystemName,
     /// Other items are ignored.

@@ -5,3 +5,4 @@ pub(in crate::alerts) mod definition;
 pub(in crate::alerts) mod manage;
 pub(in crate::alerts) mod quiet;
 pub(in crate::alerts) mod registry;
+pub(in crate::alerts) mod state_condition;

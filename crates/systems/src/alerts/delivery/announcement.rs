@@ -4,6 +4,7 @@ use serde_json::{Value as Json, json};
 
 use super::notification::Event;
 use crate::alerts::alert::Alert;
+use crate::severity::Severity;
 use crate::time::{EpochMillis, UtcMillis};
 
 /// Characters of a title.
@@ -22,7 +23,11 @@ pub(in crate::alerts) struct Announcement {
 impl Announcement {
     pub(in crate::alerts) fn new(alert: &Alert, event: Event) -> Self {
         let word = match event {
-            Event::Raised => "Alert",
+            Event::Raised => match alert.severity {
+                Severity::Critical => "Critical",
+                Severity::Warning => "Warning",
+                Severity::Info => "Info",
+            },
             Event::Cleared => "Cleared",
         };
         let (at, text) = match (event, &alert.cleared) {
@@ -49,6 +54,7 @@ fn data(alert: &Alert) -> Json {
         "definition_name": alert.definition_name.as_str(),
         "source": alert.source.as_str(),
         "device": alert.device.as_str(),
+        "severity": alert.severity.as_str(),
         "reason": alert.reason,
         "observed_at": shown(alert.observed_at),
         "raised_at": shown(alert.raised_at),

@@ -230,7 +230,7 @@ impl AlertOutbox {
         };
         let data = match &announcement.body["data"] {
             serde_json::Value::Object(data) => {
-                let named = ["alert_id", "definition_id", "device"];
+                let named = ["alert_id", "definition_id", "device", "severity"];
                 let members = named.map(|name| (name.to_owned(), data[name].clone()));
                 Some(members.into_iter().collect())
             }
@@ -299,6 +299,7 @@ fn email(to: &EmailAddress, id: String, announcement: Announcement) -> Email {
     let lines = [
         line("device", "Device"),
         line("definition_name", "Definition"),
+        line("severity", "Severity"),
         line("value", "Value"),
         line("raised_at", "Raised"),
         line("cleared_at", "Cleared"),

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use super::outbox::AlertOutbox;
 use super::service::Deliver;
-use crate::alerts::judging::transition::{CLEARED, RAISED};
+use crate::alerts::judging::transition::{CLEARED, RAISED, TOO_OLD};
 use crate::alerts::{Alerts, AlertsError};
 use crate::outbox::{
     OutboxKind as _, OutboxWorker, due_entries, next_turn_at, run_until, send_each,
@@ -60,7 +60,7 @@ impl Worker {
     /// that an orderly stop repeats nothing.
     pub async fn run_until(self, stop: impl Future<Output = ()>) {
         // An alarm on a counter sees zero instead of no data.
-        for name in [RAISED, CLEARED] {
+        for name in [RAISED, CLEARED, TOO_OLD] {
             metrics::counter!(name).increment(0);
         }
         run_until(self, stop).await;

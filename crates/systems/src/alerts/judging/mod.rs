@@ -3,6 +3,7 @@
 mod decommissioned;
 pub(in crate::alerts) mod followers;
 pub(in crate::alerts) mod judge;
+pub(in crate::alerts) mod preview;
 pub(in crate::alerts) mod reaction;
 pub(in crate::alerts) mod settle;
 pub(in crate::alerts) mod silence;

@@ -15,7 +15,7 @@ use homeport_store::{BATCH_GET_MAX, Change, Get, Query, StoreError};
 
 use super::judge::{Observation, Verdict, judge};
 use super::source::Source;
-use super::transition::{OmittedParts, Outcome, Transition};
+use super::transition::{OmittedParts, Outcome, TOO_OLD, Transition};
 use super::watch::{Mark, Watch};
 use crate::alerts::definitions::definition::Definition;
 use crate::alerts::types::{DefinitionId, DeviceName};
@@ -47,6 +47,8 @@ pub(in crate::alerts) struct WatchCache(Mutex<HashMap<(DefinitionId, DeviceName)
 struct Observed<'a> {
     item: &'a Item,
     stored_at: EpochMillis,
+    /// The moment at which the age of its value counts.
+    known_at: EpochMillis,
 }
 
 /// The observations of one device for one definition.
@@ -221,6 +223,7 @@ impl AlertReaction {
                         Some(Observed {
                             item,
                             stored_at: subject.mark.at.min(now),
+                            known_at: now,
                         })
                     })
                     .collect();
@@ -253,10 +256,16 @@ impl Job<'_> {
                 mark,
                 stored_at: observed.stored_at,
                 item: observed.item,
+                is_old: alerts.0.settings.is_old(mark.at, observed.known_at),
             };
             let transition = match judge(condition, &mut watch, observation) {
                 Verdict::Nothing => continue,
                 Verdict::Noted => {
+                    is_noted = true;
+                    continue;
+                }
+                Verdict::TooOld => {
+                    metrics::counter!(TOO_OLD).increment(1);
                     is_noted = true;
                     continue;
                 }
@@ -331,9 +340,11 @@ impl Reaction for AlertReaction {
         let items: Vec<_> = changes
             .iter()
             .filter_map(|change| {
+                let stored_at = EpochMillis(change.at_ms);
                 Some(Observed {
                     item: change.new.as_ref()?,
-                    stored_at: EpochMillis(change.at_ms),
+                    stored_at,
+                    known_at: stored_at,
                 })
             })
             .collect();

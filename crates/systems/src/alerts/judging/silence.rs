@@ -3,13 +3,13 @@
 use homeport_item::expression::{KeyCondition, SortCondition};
 use homeport_store::{Get, Query};
 
-use super::judge::Finding;
+use super::judge::silence;
 use super::transition::{OmittedParts, Outcome};
 use super::watch::Watch;
 use crate::alerts::definitions::condition::Condition;
 use crate::alerts::{Alerts, AlertsError, schema};
 use crate::fleet::SystemName;
-use crate::time::{EpochMillis, UtcMillis};
+use crate::time::EpochMillis;
 
 /// Silences per page, and pages per turn.
 const SILENCES_PER_PAGE: usize = 100;
@@ -100,15 +100,7 @@ impl Alerts {
                 return Ok(false);
             }
             let last = watch.seen_at.unwrap_or(definition.since);
-            let finding = Finding {
-                reason: format!(
-                    "no data for {} seconds, since {}",
-                    absence.after_secs,
-                    UtcMillis::new(last)
-                ),
-                value: None,
-                observed_at: last,
-            };
+            let finding = silence(absence, last);
             let transition = self.raising(definition, watch.clone(), finding, omitted)?;
             let outcome = self.carry_out(&[&transition]).await?;
             let outcome = outcome.first().copied().unwrap_or(Outcome::Busy);

@@ -20,6 +20,8 @@ const TRANSACTIONS_AT_ONCE: usize = 100;
 /// Counters of raised and cleared alerts.
 pub(in crate::alerts) const RAISED: &str = "homeport_alerts_raised_total";
 pub(in crate::alerts) const CLEARED: &str = "homeport_alerts_cleared_total";
+/// Counts values that would have raised an alert and were too old for it.
+pub(in crate::alerts) const TOO_OLD: &str = "homeport_alerts_too_old_total";
 
 /// The writes that store a verdict.
 #[derive(Debug, Clone)]
@@ -90,6 +92,7 @@ impl Alerts {
             definition_name: definition.terms.name.clone(),
             source: definition.terms.source.clone(),
             device: watch.device.clone(),
+            severity: definition.terms.severity,
             reason: finding.reason,
             value: finding.value,
             observed_at: finding.observed_at,

@@ -1,5 +1,7 @@
 //! The state of one device that a definition watches, and its stored form.
 
+use std::collections::BTreeSet;
+
 use homeport_item::expression::{Condition as Expression, Path};
 use homeport_item::{Item, Number, Value};
 use homeport_store::{Delete, Put};
@@ -32,6 +34,13 @@ pub(in crate::alerts) struct Sample {
     pub(in crate::alerts) value: Number,
 }
 
+/// The last value of an attribute, and since when it has this value.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::alerts) struct LastValue {
+    pub(in crate::alerts) value: Value,
+    pub(in crate::alerts) since: EpochMillis,
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::alerts) struct Watch {
     pub(in crate::alerts) definition_id: DefinitionId,
@@ -46,6 +55,9 @@ pub(in crate::alerts) struct Watch {
     pub(in crate::alerts) seen_at: Option<EpochMillis>,
     pub(in crate::alerts) streak: Option<Streak>,
     pub(in crate::alerts) samples: Vec<Sample>,
+    pub(in crate::alerts) last: Option<LastValue>,
+    /// The attributes that report a fault.
+    pub(in crate::alerts) faults: BTreeSet<String>,
     pub(in crate::alerts) open: Option<AlertId>,
     /// The planned time of the last notification of a raised alert.
     pub(in crate::alerts) notified_at: Option<EpochMillis>,
@@ -62,6 +74,8 @@ impl Watch {
             seen_at: None,
             streak: None,
             samples: Vec::new(),
+            last: None,
+            faults: BTreeSet::new(),
             open: None,
             notified_at: None,
         }
@@ -72,7 +86,7 @@ impl Watch {
     }
 
     /// When silence becomes an alert, if the condition is a silence.
-    fn due_at(&self, condition: &Condition) -> Option<EpochMillis> {
+    pub(in crate::alerts) fn due_at(&self, condition: &Condition) -> Option<EpochMillis> {
         let (Condition::Absence(absence), Some(seen_at), None) =
             (condition, self.seen_at, &self.open)
         else {
@@ -123,6 +137,14 @@ impl Watch {
                 .map(|sample| Value::L(vec![Value::from(sample.at.0), Value::from(sample.value)]));
             item.insert(schema::SAMPLES, Value::L(samples.collect()));
         }
+        if let Some(last) = &self.last {
+            item.insert(schema::LAST_VALUE, last.value.clone());
+            item.insert(schema::LAST_SINCE_MS, last.since.0);
+        }
+        if !self.faults.is_empty() {
+            let faults = self.faults.iter().map(|name| Value::from(name.as_str()));
+            item.insert(schema::FAULTS, Value::L(faults.collect()));
+        }
         if let Some(open) = &self.open {
             item.insert(schema::OPEN_ALERT, open);
         }
@@ -167,6 +189,15 @@ impl Watch {
             _ => None,
         };
         let samples = item.get(schema::SAMPLES).and_then(Value::as_list);
+        let faults = item.get(schema::FAULTS).and_then(Value::as_list);
+        let fault = |name: &Value| name.as_str().map(str::to_owned);
+        let last = match item.get(schema::LAST_VALUE) {
+            Some(value) => Some(LastValue {
+                value: value.clone(),
+                since: millis(schema::LAST_SINCE_MS)?,
+            }),
+            None => None,
+        };
         Some(Self {
             definition_id: text(schema::DEFINITION_ID)?.parse().ok()?,
             device: DeviceName::stored(text(schema::DEVICE)?.to_owned()),
@@ -179,6 +210,12 @@ impl Watch {
                 .unwrap_or_default()
                 .iter()
                 .map(sample)
+                .collect::<Option<_>>()?,
+            last,
+            faults: faults
+                .unwrap_or_default()
+                .iter()
+                .map(fault)
                 .collect::<Option<_>>()?,
             open: match text(schema::OPEN_ALERT) {
                 Some(id) => Some(id.parse().ok()?),

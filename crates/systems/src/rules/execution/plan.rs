@@ -232,6 +232,7 @@ impl Context<'_> {
         let key = Self::fit(&by, table, &mut item)?;
         if table.is_telemetry {
             self.check_time(&item)?;
+            telemetry::schema::fit_severity(&mut item);
         }
         let moving = table.is_telemetry.then(|| self.moving(&item)).flatten();
         Ok(Write {
