@@ -15,7 +15,9 @@ use homeport_systems::time::FutureLimit;
 use metrics::counter;
 
 use crate::auth::{Action, Caller, RateLimit, RateLimiter, Subject};
-use crate::routes::chargers::{InvalidItem, OUT_OF_SCOPE, SYSTEM, check_uplink, rejected, uplink_result};
+use crate::routes::chargers::{
+    InvalidItem, OUT_OF_SCOPE, SYSTEM, check_uplink, rejected, uplink_result,
+};
 
 /// Lines about refused uplinks. The metric counts all of them.
 const LINES: RateLimit = RateLimit {

@@ -1,7 +1,7 @@
 //! The limits that requests can exceed. `docs/limits.md` lists them, and `homeport_limit_exceeded_total` counts them.
 
 /// Error codes of exceeded limits, with the names of the limits in the metric.
-const LIMITS: [(&str, &str); 17] = [
+const LIMITS: [(&str, &str); 18] = [
     ("BODY_TOO_LARGE", "body_bytes"),
     ("IDS_EXHAUSTED", "ids_per_tag"),
     ("OUTBOX_FULL", "push_outbox"),

@@ -164,7 +164,7 @@ async fn unknown_members_are_refused_on_every_route() {
             continue;
         }
         tried += 1;
-        let body = json!({ UNKNOWN: 1 });
+        let mut body = json!({ UNKNOWN: 1 });
         let mut path = operation.path.clone();
         if operation.query.iter().any(|name| name == "thing") {
             path.push_str("?thing=van-1");

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
 use homeport_systems::chargers::{
     ChargerIds, DATA_DEPTH_MAX, DeviceName, EVENTS_PER_REQUEST_MAX, EventData, EventDevice,
     EventOutcome, NewEvent, NotInState, Rejection, ScId, WirelessDeviceId,
@@ -145,8 +144,7 @@ pub(in crate::routes) async fn ingest_events(
     let parsed = raw.iter().map(|raw| parse(raw, times)).collect();
     let mut parsed = permitted(&state, &caller, parsed).await?;
     // A request with nothing but an invalid event is an invalid request.
-    if !is_list
-        && let Some(Err(invalid)) = parsed.pop_if(|event| event.is_err()) {
+    if !is_list && let Some(Err(invalid)) = parsed.pop_if(|event| event.is_err()) {
         return Err(invalid.into());
     }
     let events: Vec<NewEvent> = parsed.iter().flatten().cloned().collect();

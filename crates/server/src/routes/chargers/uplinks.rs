@@ -10,7 +10,9 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 use utoipa::{PartialSchema, ToSchema};
 
-use super::ingest::{EventResult, IngestAnswer, InvalidItem, Items, OUT_OF_SCOPE, one_or_many, rejected, result};
+use super::ingest::{
+    EventResult, IngestAnswer, InvalidItem, Items, OUT_OF_SCOPE, one_or_many, rejected, result,
+};
 use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Caller, Subject};
 use crate::metrics;
 use crate::openapi::schemas::uplinks as schemas;
