@@ -8,6 +8,7 @@
 mod alert;
 mod definitions;
 mod delivery;
+mod handling;
 mod judging;
 pub mod schema;
 mod types;
@@ -26,7 +27,9 @@ use crate::reactions::Reactions;
 use crate::sensors::InvalidField;
 use crate::time::EpochMillis;
 
-pub use alert::{Acknowledgement, Alert, AlertFilter, Cleared, StateFilter};
+pub use alert::{
+    Acknowledgement, Alert, AlertFilter, Assignment, Cleared, Comment, Snooze, StateFilter,
+};
 pub use definitions::condition::{
     Absence, COUNT_MAX, Condition, Direction, Rate, SECS_MAX, SILENCE_SECS_MIN, Side, Threshold,
     WINDOW_SECS_MIN,
@@ -37,12 +40,16 @@ pub use definitions::definition::{
 };
 pub use definitions::quiet::{MinuteOfDay, Quiet, Zone};
 pub use delivery::notification::{Event, Notification};
+pub use delivery::result::NotificationResult;
 pub use delivery::service::{Deliver, Email, WebhookCall};
 pub use delivery::worker::{Turn, Worker};
+pub use handling::acknowledge::{ACKNOWLEDGED_AT_ONCE_MAX, Acknowledged, Selection};
+pub use handling::comment::COMMENTS_MAX;
+pub use handling::snooze::{SNOOZE_SECS_MAX, SNOOZES_MAX};
 pub use judging::reaction::AlertReaction;
 pub use types::{
-    AlertId, AttributePath, DefinitionId, DefinitionName, DeviceName, EmailAddress, Note,
-    PersonName, TopicTemplate, WantedText, WebhookSecret, WebhookUrl,
+    AlertId, AttributePath, CommentText, DefinitionId, DefinitionName, DeviceName, EmailAddress,
+    Note, PersonName, TopicTemplate, WantedText, WebhookSecret, WebhookUrl,
 };
 
 use definitions::registry::{Registry, Snapshot};
@@ -117,6 +124,18 @@ pub enum AlertsError {
     AlertMissing,
     #[error("someone else has acknowledged the alert")]
     AlreadyAcknowledged,
+    #[error("the alert is cleared; only open alerts can be snoozed")]
+    AlertCleared,
+    #[error("the alert was snoozed {SNOOZES_MAX} times already, which is the limit")]
+    TooManySnoozes,
+    #[error("the alert has {COMMENTS_MAX} comments already, which is the limit")]
+    TooManyComments,
+    #[error("the definition has no targets to test")]
+    NoTargets,
+    #[error("the test does not exist, or its result is older than a week")]
+    TestMissing,
+    #[error("the outbox of alerts is full; try again later")]
+    OutboxFull,
     #[error(transparent)]
     Cursor(#[from] CursorError),
     /// A stored item has an unknown form: another program wrote it.

@@ -5,8 +5,10 @@
 mod support;
 
 mod definitions;
+mod handling;
 mod outbox;
 mod quiet;
+mod results;
 mod silence;
 mod sources;
 mod thresholds;

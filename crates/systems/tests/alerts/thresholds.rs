@@ -189,6 +189,7 @@ async fn each_device_has_its_own_alert() {
         state: StateFilter::Open,
         device: Some("van-2".to_owned()),
         definition: None,
+        ..AlertFilter::default()
     };
     let first = world.alerts.alerts(&filter, 1, None).await.expect("a page");
     assert_eq!(first.items.len(), 1);
