@@ -1,6 +1,7 @@
 //! Tests of the HTTP interface over real sockets.
 
 mod access;
+mod alert_push;
 mod alerts;
 mod chargers;
 mod connections;

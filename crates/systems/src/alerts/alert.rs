@@ -86,6 +86,8 @@ pub struct AlertFilter {
     pub definition: Option<DefinitionId>,
     /// Only alerts with a notification that failed for good.
     pub is_undelivered: bool,
+    /// Only alerts that nobody has acknowledged.
+    pub is_unacknowledged: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -284,12 +286,21 @@ impl Alerts {
         let is_undelivered = filter
             .is_undelivered
             .then(|| Expression::exists(schema::DELIVERY_FAILED_AT));
+        let is_unacknowledged = filter
+            .is_unacknowledged
+            .then(|| Expression::not_exists(schema::ACKNOWLEDGED_AT));
         let start = cursor.map(|cursor| cursor.start_of(&list)).transpose()?;
         let query = Query {
-            filter: [is_cleared, of_device, of_definition, is_undelivered]
-                .into_iter()
-                .flatten()
-                .reduce(Expression::and),
+            filter: [
+                is_cleared,
+                of_device,
+                of_definition,
+                is_undelivered,
+                is_unacknowledged,
+            ]
+            .into_iter()
+            .flatten()
+            .reduce(Expression::and),
             ..Query::new(
                 schema::ALERTS,
                 KeyCondition::new(partition, schema::ALERTS_SHELF),

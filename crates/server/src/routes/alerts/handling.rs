@@ -41,14 +41,14 @@ pub(super) struct AcknowledgeAlerts {
     #[schema(schema_with = schemas::alert_ids, required = false)]
     alert_ids: Option<Vec<String>>,
     #[serde(default, deserialize_with = "json_object::optional")]
-    filter: Option<FilterBody>,
+    filter: Option<SelectionBody>,
 }
 
 /// Open alerts that are not acknowledged; all of them if it is empty.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = AlertFilter)]
-struct FilterBody {
+#[schema(as = AlertSelection)]
+struct SelectionBody {
     /// Device of the alerts
     device: Option<String>,
     /// Definition of the alerts

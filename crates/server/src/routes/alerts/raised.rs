@@ -213,6 +213,7 @@ pub(super) async fn list_alerts(
         device: query.device,
         definition: query.definition.map(|id| id.parse()).transpose()?,
         is_undelivered: query.delivery.is_some(),
+        is_unacknowledged: false,
     };
     let page = state
         .alerts

@@ -61,18 +61,14 @@ impl Alerts {
     ) -> Result<(Vec<AlertId>, bool), AlertsError> {
         let filter = AlertFilter {
             state: StateFilter::Open,
+            is_unacknowledged: true,
             ..filter
         };
         let (mut ids, mut cursor) = (Vec::new(), None);
         for _ in 0..PAGES_MAX {
             let page = self.alerts(&filter, ACKNOWLEDGED_AT_ONCE_MAX, cursor);
             let page = page.await?;
-            let alerts = page.items.into_iter();
-            ids.extend(
-                alerts
-                    .filter(|alert| alert.acknowledged.is_none())
-                    .map(|alert| alert.id),
-            );
+            ids.extend(page.items.into_iter().map(|alert| alert.id));
             if ids.len() > ACKNOWLEDGED_AT_ONCE_MAX {
                 ids.truncate(ACKNOWLEDGED_AT_ONCE_MAX);
                 return Ok((ids, true));

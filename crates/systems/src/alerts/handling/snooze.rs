@@ -102,7 +102,11 @@ impl Alerts {
     ) -> Result<Vec<Notification>, AlertsError> {
         let due_at = self.notify_at(alert, until);
         let notifications = self.notifications(&alert.id).await?.into_iter();
-        let raised = notifications.filter(|one| one.event == Event::Raised);
+        // A target that was not notified yet is notified at the end that the alert was raised.
+        let raised = notifications.filter(|one| {
+            let is_held_back = one.delivery.state == DeliveryState::Queued;
+            one.event == Event::Raised && (!is_held_back || alert.acknowledged.is_some())
+        });
         let reminders = raised.map(|raised| Notification {
             round,
             ..Notification::queued(
