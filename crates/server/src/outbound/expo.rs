@@ -115,7 +115,7 @@ fn failure(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> SendError {
     let reason = format!("{}{}", status.as_u16(), errors_of(body));
     match status {
         // The gateway does not know whether the service behind it processed the request.
-        StatusCode::GATEWAY_TIMEOUT => SendError::Unanswered(reason),
+        StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT => SendError::Unanswered(reason),
         // An operator can replace the access token; accepted messages wait for that.
         StatusCode::TOO_MANY_REQUESTS | StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
             SendError::Busy {

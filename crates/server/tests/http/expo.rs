@@ -115,7 +115,6 @@ async fn each_failure_has_a_retry_class() {
     for (then, expected) in [
         (FaultKind::Status(429, Some(7)), busy(Some(7), 429)),
         (FaultKind::Status(500, None), busy(None, 500)),
-        (FaultKind::Status(502, None), busy(None, 502)),
         (FaultKind::Status(401, None), busy(None, 401)),
         (
             FaultKind::Status(504, None),
