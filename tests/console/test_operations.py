@@ -3,7 +3,7 @@
 import json
 import re
 
-from conftest import SENSOR, THING, USER, publish
+from conftest import SENSOR, THING, USER, publish, wait_until
 from playwright.sync_api import expect
 
 
@@ -20,6 +20,71 @@ def test_alert_is_acknowledged_with_a_note(console):
     expect(row.get_by_role("button")).to_have_count(0)
     row.get_by_role("link", name="Battery low").click()
     expect(page.get_by_text("Charging it")).to_be_visible()
+
+
+def test_alerts_are_selected_and_acknowledged(console, fleet):
+    rule = {
+        "name": "Voltage of all vans",
+        "source": "telemetry",
+        "condition": {"threshold": {"attribute": "voltage", "side": "below", "raise": 12, "clear": 12.4}},
+    }
+    rule_id = fleet.as_operator("POST", "/v1/alerts/definitions", rule)["definition_id"]
+
+    def raised():
+        for thing in ("van-11", "van-12"):
+            publish(fleet, thing, "telemetry", {"voltage": 11})
+        return len(fleet.as_operator("GET", f"/v1/alerts?definition={rule_id}")["alerts"]) == 2
+
+    wait_until("two alerts are raised", raised)
+    page = console.page
+    console.open("alerts")
+    rows = page.get_by_role("row").filter(has_text="Voltage of all vans")
+    expect(rows).to_have_count(2)
+    for row in rows.all():
+        row.get_by_role("checkbox").check()
+    page.get_by_role("button", name="Acknowledge selected (2)").click()
+    dialog = page.get_by_role("dialog", name="Acknowledge 2 alerts")
+    dialog.get_by_label("Your name").fill("Robin")
+    dialog.get_by_role("button", name="Acknowledge").click()
+    expect(page.get_by_text("acknowledged by Robin")).to_have_count(2)
+
+
+def test_alert_is_snoozed_assigned_and_commented(console):
+    page = console.page
+    console.open("alerts")
+    page.get_by_role("row").filter(has_text="Battery low").get_by_role("link", name="Battery low").click()
+    page.get_by_role("button", name="Snooze").click()
+    dialog = page.get_by_role("dialog", name="Snooze alert")
+    dialog.get_by_label("Snooze for").select_option("4 hours")
+    dialog.get_by_label("Your name").fill("Robin")
+    dialog.get_by_role("button", name="Snooze").click()
+    expect(page.get_by_text("snoozed", exact=True)).to_be_visible()
+    page.get_by_role("button", name="End snooze").click()
+    expect(page.get_by_role("button", name="Snooze", exact=True)).to_be_visible()
+    page.get_by_role("button", name="Assign").click()
+    dialog = page.get_by_role("dialog", name="Assign alert")
+    dialog.get_by_label("Assign to (empty for nobody)").fill("Kim")
+    dialog.get_by_role("button", name="Assign").click()
+    expect(page.get_by_text("to Kim by Robin")).to_be_visible()
+    comments = page.get_by_role("region", name="Comments")
+    comments.get_by_label("Comment").fill("The charger was off")
+    comments.get_by_role("button", name="Add comment").click()
+    expect(comments.get_by_text("The charger was off")).to_be_visible()
+
+
+def test_test_notification_shows_its_result(console, fleet):
+    rule = {
+        "name": "Unreachable",
+        "source": "telemetry",
+        "condition": {"threshold": {"attribute": "unknown", "side": "below", "raise": 1}},
+        "targets": [{"push": {"user_id": "nobody"}}],
+    }
+    rule_id = fleet.as_operator("POST", "/v1/alerts/definitions", rule)["definition_id"]
+    console.open(f"alerts/definitions/{rule_id}")
+    test = console.page.get_by_role("region", name="Test notification")
+    test.get_by_role("button", name="Send test notification").click()
+    expect(test.get_by_text("the user has no active device").first).to_be_visible()
+    expect(test.get_by_text("failed", exact=True)).to_be_visible()
 
 
 def test_alert_rule_is_created_changed_and_deleted(console):

@@ -79,6 +79,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/alerts/acknowledge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Acknowledge up to 100 alerts; each has its own result */
+        post: operations["acknowledge_alerts"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/alerts/definitions": {
         parameters: {
             query?: never;
@@ -142,6 +159,44 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/alerts/definitions/{definition_id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a test notification to every target of an alert definition
+         * @description The messages are marked as tests and are sent through the same outbox as those of alerts, at once, also in quiet
+         *     hours and for a disabled definition. Read the test again to see what became of them.
+         */
+        post: operations["test_alert_definition"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/alerts/definitions/{definition_id}/tests/{test_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a test with the results of its notifications; it is kept for a week */
+        get: operations["get_alert_test"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/alerts/{alert_id}": {
         parameters: {
             query?: never;
@@ -170,6 +225,78 @@ export interface paths {
         put?: never;
         /** Acknowledge an alert; only the first acknowledgement is kept */
         post: operations["acknowledge_alert"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/alerts/{alert_id}/assign": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Assign an alert to a person, or remove the assignment */
+        post: operations["assign_alert"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/alerts/{alert_id}/comments": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Comment on an alert */
+        post: operations["comment_on_alert"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/alerts/{alert_id}/snooze": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Snooze an open alert
+         * @description No notifications are sent until its end. If the alert is still open then, its targets are notified again. A
+         *     notification that the alert was cleared waits for the end too. Another snooze replaces the one before.
+         */
+        post: operations["snooze_alert"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/alerts/{alert_id}/wake": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** End the snooze of an alert; notifications that waited for it are sent */
+        post: operations["wake_alert"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1485,6 +1612,30 @@ export interface components {
             by: string;
             note?: string | null;
         };
+        /** @description An acknowledgement of many alerts: either listed ones, or the open ones that match a filter. */
+        AcknowledgeAlerts: {
+            /** @description Ids of the alerts; give either these or a filter */
+            alert_ids?: string[] | null;
+            by: string;
+            filter?: components["schemas"]["AlertSelection"] | null;
+            note?: string | null;
+        };
+        AcknowledgeResult: {
+            acknowledged?: components["schemas"]["AlertAcknowledgement"] | null;
+            /** @example 1800000000000-7c9e6679-7425-40de-944b-e07fc1f90ae7 */
+            alert_id: string;
+            /**
+             * @description `acknowledged`, `already_acknowledged`, `not_found` or `unavailable`
+             * @example acknowledged
+             */
+            result: string;
+        };
+        AcknowledgedAlerts: {
+            /** @description Whether more alerts match the filter; repeat the request for them */
+            has_more: boolean;
+            /** @description One for each alert, in the order of the request */
+            results: components["schemas"]["AcknowledgeResult"][];
+        };
         /** @description A record and its journal. */
         AddDeviceRecord: {
             /** @example OxaYbwKR */
@@ -1589,6 +1740,7 @@ export interface components {
             acknowledged?: components["schemas"]["AlertAcknowledgement"] | null;
             /** @example 1800000000000-7c9e6679-7425-40de-944b-e07fc1f90ae7 */
             alert_id: string;
+            assigned?: components["schemas"]["AlertAssignment"] | null;
             clear_reason?: string | null;
             /**
              * @description At most 38 digits
@@ -1596,10 +1748,13 @@ export interface components {
              */
             clear_value?: number;
             cleared_at?: string | null;
+            comment_count: number;
             /** @example 1800000000000-7c9e6679-7425-40de-944b-e07fc1f90ae7 */
             definition_id: string;
             /** @description Name of the definition when the alert was raised */
             definition_name: string;
+            /** @description When a notification last failed for good */
+            delivery_failed_at?: string | null;
             /** @description Thing name, hardware id, or group/device/journal */
             device: string;
             /** @description Time of that value, or when the device was last seen */
@@ -1609,6 +1764,7 @@ export interface components {
             reason: string;
             /** @description Severity of the definition when the alert was raised */
             severity: components["schemas"]["Severity"];
+            snoozed?: components["schemas"]["AlertSnooze"] | null;
             source: components["schemas"]["AlertSource"];
             state: components["schemas"]["AlertState"];
             /**
@@ -1639,6 +1795,15 @@ export interface components {
              * @description The alert clears with the first unchanged value that is this much newer than the change; default 0
              */
             clear_after_secs?: number | null;
+        AlertAssignment: {
+            at: string;
+            by: string;
+            to: string;
+        };
+        AlertComment: {
+            at: string;
+            by: string;
+            text: string;
         };
         /** @description An alert definition. */
         AlertDefinition: components["schemas"]["AlertDefinitionTerms"] & {
@@ -1772,12 +1937,26 @@ export interface components {
         AlertNotification: {
             /** Format: int32 */
             attempts: number;
-            /** @description `raised` or `cleared` */
+            /** @description Devices of a push message */
+            device_count?: number | null;
+            /** @description The first 100 devices of a push message */
+            devices?: components["schemas"]["NotificationFate"][];
+            /** @description `raised`, `cleared`, `snooze_ended` or `test` */
             event: string;
-            /** @description `queued`, `sending`, `sent`, `failed` or `dropped` */
+            /** @description When it is sent again */
+            next_attempt_at?: string | null;
+            /** @description Why it failed or was dropped, or why some devices did not get it */
+            reason?: string | null;
+            /**
+             * @description `queued`, `sending`, `sent`, `delivered`, `failed` or `dropped`. A push message has the best state of the
+             *     user's devices
+             * @example sent
+             */
             state: string;
             /** @description `push`, `webhook`, `mqtt` or `email` */
             target: string;
+            /** @description User, URL, topic or e-mail address */
+            to: string;
             trace: components["schemas"]["AlertNotificationStep"][];
             /**
              * Format: int32
@@ -1864,11 +2043,26 @@ export interface components {
              */
             window_secs: number;
         };
+        /** @description Open alerts that are not acknowledged; all of them if it is empty. */
+        AlertSelection: {
+            /**
+             * @description Definition of the alerts
+             * @example 1800000000000-7c9e6679-7425-40de-944b-e07fc1f90ae7
+             */
+            definition?: string | null;
+            /** @description Device of the alerts */
+            device?: string | null;
+        };
         /**
          * @description The side of the threshold that raises the alert
          * @enum {string}
          */
         AlertSide: "below" | "above";
+        AlertSnooze: {
+            at: string;
+            by: string;
+            until: string;
+        };
         /**
          * @description Where the watched values are stored
          * @enum {string}
@@ -1879,6 +2073,15 @@ export interface components {
          * @enum {string}
          */
         AlertState: "open" | "cleared";
+        /** @description A test of the targets of a definition. */
+        AlertTest: {
+            /** @example 1800000000000-7c9e6679-7425-40de-944b-e07fc1f90ae7 */
+            definition_id: string;
+            /** @description One for each target */
+            notifications: components["schemas"]["AlertNotification"][];
+            /** @example 1800000000000-7c9e6679-7425-40de-944b-e07fc1f90ae7 */
+            test_id: string;
+        };
         /** @description A value beyond a threshold; the alert clears when the value is back at another one */
         AlertThreshold: {
             /**
@@ -1907,6 +2110,8 @@ export interface components {
         };
         /** @description An alert with its notifications. */
         AlertWithTrace: components["schemas"]["Alert"] & {
+            /** @description The oldest first */
+            comments: components["schemas"]["AlertComment"][];
             notifications: components["schemas"]["AlertNotification"][];
         };
         /** @description Fields to change; absent fields stay. */
@@ -1961,6 +2166,12 @@ export interface components {
             keys: components["schemas"]["ApiKeyBody"][];
             /** @description Cursor of the next page; absent on the last page */
             next_cursor?: string | null;
+        };
+        /** @description An assignment. */
+        AssignAlert: {
+            by: string;
+            /** @description Name of a person, or null to remove the assignment */
+            to?: string | null;
         };
         /** @description An attribute value in DynamoDB's JSON, such as `{"S": "text"}`. */
         AttributeValue: Record<string, never>;
@@ -2077,6 +2288,11 @@ export interface components {
         CleanedUpBody: {
             deleted: number;
             found: number;
+        };
+        /** @description A comment. */
+        CommentOnAlert: {
+            by: string;
+            text: string;
         };
         CountsBody: {
             late: number;
@@ -3786,6 +4002,22 @@ export interface components {
             /** @description The admin token */
             token: string;
         };
+        /** @description A snooze: until a time, or for some seconds. */
+        SnoozeAlert: {
+            by: string;
+            /**
+             * Format: int64
+             * @description Seconds from now, at most 2678400
+             * @example 3600
+             */
+            for_secs?: number | null;
+            /**
+             * Format: date-time
+             * @description A time within the next 31 days
+             * @example 2027-01-15T18:00:00Z
+             */
+            until?: string | null;
+        };
         SortCondition: {
             op: components["schemas"]["SortOperator"];
             /** @description Two for `between`, else one */
@@ -3959,6 +4191,10 @@ export interface components {
          * @enum {string}
          */
         TimelineEntryType: "telemetry" | "state" | "ota" | "scheduler" | "alert" | "notification" | "command";
+        /** @description The end of a snooze. */
+        WakeAlert: {
+            by: string;
+        };
     };
     responses: never;
     parameters: never;
@@ -4110,6 +4346,8 @@ export interface operations {
                 definition?: string;
                 /** @description Severity of the alerts; all severities if absent */
                 severity?: "critical" | "warning" | "info";
+                /** @description Only alerts with a notification that failed for good */
+                delivery?: "failed";
                 /** @description Maximum number of items on a page */
                 limit?: number;
                 /** @description Cursor that the previous page returned */
@@ -4150,6 +4388,102 @@ export interface operations {
             };
             /** @description Request timeout */
             408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    acknowledge_alerts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AcknowledgeAlerts"];
+            };
+        };
+        responses: {
+            /** @description The result of each alert */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AcknowledgedAlerts"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Body too large */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4765,6 +5099,198 @@ export interface operations {
             };
         };
     };
+    test_alert_definition: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Alert definition id */
+                definition_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Queued durably */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AlertTest"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Alert definition not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The definition has no targets */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_alert_test: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Alert definition id */
+                definition_id: string;
+                /** @description Test id */
+                test_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The test */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AlertTest"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Test not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_alert: {
         parameters: {
             query?: never;
@@ -4923,6 +5449,456 @@ export interface operations {
             };
             /** @description Already acknowledged by someone else */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    assign_alert: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Alert id */
+                alert_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AssignAlert"];
+            };
+        };
+        responses: {
+            /** @description The alert */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Alert"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Alert not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    comment_on_alert: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Alert id */
+                alert_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CommentOnAlert"];
+            };
+        };
+        responses: {
+            /** @description The comment */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AlertComment"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Alert not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The alert has 50 comments */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    snooze_alert: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Alert id */
+                alert_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SnoozeAlert"];
+            };
+        };
+        responses: {
+            /** @description The snoozed alert */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Alert"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Alert not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The alert is cleared, or was snoozed 50 times */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    wake_alert: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Alert id */
+                alert_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WakeAlert"];
+            };
+        };
+        responses: {
+            /** @description The alert */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Alert"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Alert not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -6,6 +6,9 @@ type Schemas = components["schemas"];
 export type Alert = Schemas["Alert"];
 export type AlertWithTrace = Schemas["AlertWithTrace"];
 export type AlertList = Schemas["AlertList"];
+export type AlertNotification = Schemas["AlertNotification"];
+export type AlertTest = Schemas["AlertTest"];
+export type AcknowledgedAlerts = Schemas["AcknowledgedAlerts"];
 // The API calls an alert rule an alert definition.
 export type AlertRule = Schemas["AlertDefinition"];
 export type AlertRuleList = Schemas["AlertDefinitionList"];

@@ -327,3 +327,14 @@ api_choice! {
         "all" => StateFilter::All,
     }
 }
+
+/// Notifications that failed for good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FailedDelivery;
+
+api_choice! {
+    /// Which notifications the alerts have
+    AlertDeliveryFilter as "AlertDeliveryFilter": FailedDelivery {
+        "failed" => FailedDelivery,
+    }
+}

@@ -18,6 +18,10 @@ use tower::Service;
 
 use super::public_address::{self, NotPublic};
 
+/// Shorter than the timeouts of requests, so that a host that is off counts as not connected, and not as one that
+/// may have processed the request.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// A client for HTTPS and HTTP that reuses connections.
 #[derive(Clone)]
 pub(crate) struct HttpClient {
@@ -79,6 +83,7 @@ impl HttpClient {
         };
         let mut connector = HttpConnector::new_with_resolver(resolver);
         connector.enforce_http(false);
+        connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
         let client = HttpsConnectorBuilder::new()
             .with_native_roots()
             .map(|builder| {

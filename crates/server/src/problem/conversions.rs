@@ -328,6 +328,13 @@ impl From<AlertsError> for Problem {
             AlertsError::DefinitionMissing => with(StatusCode::NOT_FOUND, "DEFINITION_NOT_FOUND"),
             AlertsError::AlertMissing => with(StatusCode::NOT_FOUND, "ALERT_NOT_FOUND"),
             AlertsError::AlreadyAcknowledged => with(StatusCode::CONFLICT, "ALREADY_ACKNOWLEDGED"),
+            AlertsError::AlertCleared => with(StatusCode::CONFLICT, "ALERT_CLEARED"),
+            AlertsError::TooManySnoozes => with(StatusCode::CONFLICT, "TOO_MANY_SNOOZES"),
+            AlertsError::TooManyComments => with(StatusCode::CONFLICT, "TOO_MANY_COMMENTS"),
+            AlertsError::NoTargets => with(StatusCode::CONFLICT, "NO_TARGETS"),
+            AlertsError::TestMissing => with(StatusCode::NOT_FOUND, "TEST_NOT_FOUND"),
+            AlertsError::OutboxFull => with(StatusCode::SERVICE_UNAVAILABLE, "ALERT_OUTBOX_FULL")
+                .retry_after(QUEUE_RETRY_AFTER_SECS),
             AlertsError::Cursor(error) => error.into(),
             AlertsError::Malformed(_) => Self::internal(&error),
             AlertsError::Store(error) => error.into(),

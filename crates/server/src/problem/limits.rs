@@ -1,7 +1,8 @@
 //! The limits that requests can exceed. `docs/limits.md` lists them, and `homeport_limit_exceeded_total` counts them.
 
 /// Error codes of exceeded limits, with the names of the limits in the metric.
-const LIMITS: [(&str, &str); 18] = [
+const LIMITS: [(&str, &str); 21] = [
+    ("ALERT_OUTBOX_FULL", "alert_outbox"),
     ("BODY_TOO_LARGE", "body_bytes"),
     ("IDS_EXHAUSTED", "ids_per_tag"),
     ("OUTBOX_FULL", "push_outbox"),
@@ -12,6 +13,7 @@ const LIMITS: [(&str, &str); 18] = [
     ("TIMESTAMP_OCCUPIED", "records_per_moment"),
     ("TIME_IN_FUTURE", "future"),
     ("TOO_MANY_AT_ONCE", "events_per_moment"),
+    ("TOO_MANY_COMMENTS", "alert_comments"),
     ("TOO_MANY_CONNECTIONS", "connections"),
     ("TOO_MANY_DECODERS", "charger_decoders"),
     ("TOO_MANY_DEFINITIONS", "alert_definitions"),
@@ -20,6 +22,7 @@ const LIMITS: [(&str, &str); 18] = [
     ("TOO_MANY_PREVIEWS", "alert_previews"),
     ("TOO_MANY_READERS", "live_readers"),
     ("TOO_MANY_RULES", "rules"),
+    ("TOO_MANY_SNOOZES", "alert_snoozes"),
 ];
 
 /// The limit that an error code reports, if it is one.

@@ -1,15 +1,20 @@
 //! `/v1/alerts` over HTTP: managing definitions; raising, listing and acknowledging alerts.
 
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use homeport_systems::alerts::{Deliver, Email, WebhookCall, Worker};
 use homeport_systems::fleet::SystemName;
+use homeport_systems::outbox::SendError;
 use serde_json::{Value, json};
 
 use crate::support::{NOW_MS, Server};
 
-const DEFINITIONS: &str = "/v1/alerts/definitions";
+pub(crate) const DEFINITIONS: &str = "/v1/alerts/definitions";
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const SENSOR: &str = "AA:BB:CC:DD:EE:FF";
 
-fn cold() -> Value {
+pub(crate) fn cold() -> Value {
     json!({
         "name": "Cold", "source": "sensors",
         "condition": {"threshold": {
@@ -22,7 +27,24 @@ fn cold() -> Value {
     })
 }
 
-async fn send_reading(server: &Server, key: &str, number: i64, degrees: f64) {
+/// Keeps the bodies of webhooks.
+#[derive(Default)]
+struct Webhooks(Mutex<Vec<Value>>);
+
+#[async_trait]
+impl Deliver for Webhooks {
+    async fn webhook(&self, call: &WebhookCall) -> Result<(), SendError> {
+        let body = serde_json::from_str(&call.body).expect("JSON");
+        self.0.lock().expect("no panic").push(body);
+        Ok(())
+    }
+
+    async fn email(&self, _: &Email) -> Result<(), SendError> {
+        Err(SendError::Refused("550".to_owned()))
+    }
+}
+
+pub(crate) async fn send_reading(server: &Server, key: &str, number: i64, degrees: f64) {
     let reading = json!({"readings": [{
         "batch_id": format!("batch-{number}"), "hardware_id": SENSOR, "firmware_version": "1.0.16",
         "boot_id": "7c9e6679-7425-40de-944b-e07fc1f90ae7", "timestamp_ms": NOW_MS + number,
@@ -188,6 +210,7 @@ async fn reading_raises_alert_that_is_acknowledged_and_cleared() {
             "source": "sensors", "device": SENSOR, "severity": "warning", "state": "open",
             "reason": "sensors.bme280_temp_c is 4.5, below 5", "value": 4.5,
             "observed_at": "2027-01-15T08:00:00.001Z", "raised_at": "2027-01-15T08:00:00.000Z",
+            "comment_count": 0,
         }]})
     );
     let path = format!("/v1/alerts/{id}");
@@ -253,6 +276,13 @@ async fn alerts_are_for_operators_only() {
         ("GET", "/v1/alerts".to_owned()),
         ("GET", format!("/v1/alerts/{id}")),
         ("POST", format!("/v1/alerts/{id}/acknowledge")),
+        ("POST", "/v1/alerts/acknowledge".to_owned()),
+        ("POST", format!("/v1/alerts/{id}/snooze")),
+        ("POST", format!("/v1/alerts/{id}/wake")),
+        ("POST", format!("/v1/alerts/{id}/assign")),
+        ("POST", format!("/v1/alerts/{id}/comments")),
+        ("POST", format!("{DEFINITIONS}/{id}/test")),
+        ("GET", format!("{DEFINITIONS}/{id}/tests/{id}")),
         ("GET", DEFINITIONS.to_owned()),
         ("POST", DEFINITIONS.to_owned()),
         ("POST", format!("{DEFINITIONS}/preview")),
@@ -266,5 +296,219 @@ async fn alerts_are_for_operators_only() {
     let missing = server.as_admin("GET", &path, Value::Null).await;
     assert_eq!(missing.problem(), (404, "ALERT_NOT_FOUND"));
     let wrong = server.as_admin("GET", "/v1/alerts/7", Value::Null).await;
+    assert_eq!(wrong.problem(), (400, "INVALID_REQUEST"));
+}
+
+/// A server with an open alert; returns the path of the alert.
+async fn with_alert() -> (Server, String) {
+    let server = Server::start().await;
+    let key = server.key().await;
+    server.as_admin("POST", DEFINITIONS, cold()).await;
+    send_reading(&server, &key, 1, 4.5).await;
+    let open = server.as_admin("GET", "/v1/alerts", Value::Null).await;
+    let id = open.body["alerts"][0]["alert_id"].as_str().expect("an id");
+    let path = format!("/v1/alerts/{id}");
+    (server, path)
+}
+
+#[tokio::test]
+async fn alert_is_snoozed_assigned_and_commented() {
+    let (server, path) = with_alert().await;
+    let post = async |action: &str, body: Value| {
+        let path = format!("{path}/{action}");
+        server.as_admin("POST", &path, body).await
+    };
+    let snoozed = post("snooze", json!({"by": "anna", "for_secs": 3600})).await;
+    let expected = json!({
+        "at": "2027-01-15T08:00:00.000Z", "by": "anna", "until": "2027-01-15T09:00:00.000Z",
+    });
+    assert_eq!((snoozed.status, &snoozed.body["snoozed"]), (200, &expected));
+    assert_eq!(snoozed.body["state"], "open");
+    let later = json!({"by": "anna", "until": "2027-01-15T10:00:00Z"});
+    let later = post("snooze", later).await;
+    assert_eq!(later.body["snoozed"]["until"], "2027-01-15T10:00:00.000Z");
+    let woken = post("wake", json!({"by": "bob"})).await;
+    assert_eq!((woken.status, &woken.body["snoozed"]), (200, &Value::Null));
+    let assigned = post("assign", json!({"by": "anna", "to": "bob"})).await;
+    let expected = json!({"at": "2027-01-15T08:00:00.000Z", "by": "anna", "to": "bob"});
+    assert_eq!(assigned.body["assigned"], expected);
+    let nobody = post("assign", json!({"by": "anna", "to": null})).await;
+    assert_eq!(
+        (nobody.status, &nobody.body["assigned"]),
+        (200, &Value::Null)
+    );
+    let comment = post("comments", json!({"by": "bob", "text": "door was open"})).await;
+    let expected = json!({"at": "2027-01-15T08:00:00.000Z", "by": "bob", "text": "door was open"});
+    assert_eq!((comment.status, &comment.body), (201, &expected));
+    let alert = server.as_admin("GET", &path, Value::Null).await;
+    assert_eq!(alert.body["comments"], json!([expected]));
+    assert_eq!(alert.body["comment_count"], 1);
+    for (action, body, said) in [
+        ("snooze", json!({"by": "anna"}), "either until or for_secs"),
+        (
+            "snooze",
+            json!({"by": "anna", "for_secs": 0}),
+            "for_secs must be 1 to 2678400",
+        ),
+        (
+            "snooze",
+            json!({"by": "anna", "until": "2027-01-15T07:00:00Z"}),
+            "until must be",
+        ),
+        ("snooze", json!({"for_secs": 60}), "by"),
+        ("assign", json!({"by": "anna"}), "to"),
+        ("assign", json!({"by": "anna", "to": ""}), "to must be"),
+        (
+            "comments",
+            json!({"by": "anna", "text": ""}),
+            "text must be",
+        ),
+        (
+            "comments",
+            json!({"by": "anna", "text": "x", "note": "y"}),
+            "unknown member `note`",
+        ),
+    ] {
+        let refused = post(action, body.clone()).await;
+        assert_eq!(
+            refused.problem(),
+            (400, "INVALID_REQUEST"),
+            "{action} {body}"
+        );
+        let detail = refused.body["detail"].as_str().expect("a detail");
+        assert!(detail.contains(said), "{action} {body}: {detail}");
+    }
+}
+
+#[tokio::test]
+async fn many_alerts_are_acknowledged_at_once() {
+    let (server, path) = with_alert().await;
+    let id = path.rsplit('/').next().expect("an id");
+    let missing = "1800000000000-7c9e6679-7425-40de-944b-e07fc1f90ae7";
+    let acknowledge = async |body: Value| {
+        let path = "/v1/alerts/acknowledge";
+        server.as_admin("POST", path, body).await
+    };
+    let by = json!({"at": "2027-01-15T08:00:00.000Z", "by": "anna"});
+    let done = acknowledge(json!({"by": "anna", "filter": {"device": SENSOR}})).await;
+    assert_eq!(
+        (done.status, &done.body),
+        (
+            200,
+            &json!({
+                "results": [{"alert_id": id, "result": "acknowledged", "acknowledged": by}],
+                "has_more": false,
+            })
+        )
+    );
+    let listed = acknowledge(json!({"by": "bob", "alert_ids": [id, missing]})).await;
+    assert_eq!(
+        listed.body["results"],
+        json!([
+            {"alert_id": id, "result": "already_acknowledged"},
+            {"alert_id": missing, "result": "not_found"},
+        ])
+    );
+    for wrong in [
+        json!({"by": "anna"}),
+        json!({"by": "anna", "alert_ids": []}),
+        json!({"by": "anna", "alert_ids": vec![missing; 101]}),
+        json!({"by": "anna", "alert_ids": [missing], "filter": {}}),
+        json!({"by": "anna", "alert_ids": ["7"]}),
+        json!({"by": "anna", "filter": {"state": "open"}}),
+    ] {
+        let refused = acknowledge(wrong.clone()).await;
+        assert_eq!(refused.problem(), (400, "INVALID_REQUEST"), "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn test_of_targets_is_read_with_its_results() {
+    let server = Server::start().await;
+    let made = server.as_admin("POST", DEFINITIONS, cold()).await;
+    let id = made.body["definition_id"].as_str().expect("an id");
+    let path = format!("{DEFINITIONS}/{id}");
+    let test = server
+        .as_admin("POST", &format!("{path}/test"), Value::Null)
+        .await;
+    assert_eq!(test.status, 202, "{test:?}");
+    let notifications = test.body["notifications"]
+        .as_array()
+        .expect("notifications");
+    let shown = |name: &str| -> Vec<&Value> {
+        notifications
+            .iter()
+            .map(|notification| &notification[name])
+            .collect()
+    };
+    assert_eq!(shown("event"), ["test", "test"]);
+    assert_eq!(shown("state"), ["queued", "queued"]);
+    assert_eq!(
+        shown("to"),
+        ["https://example.com/hook", "anna@example.com"]
+    );
+    let test_id = test.body["test_id"].as_str().expect("an id");
+    let read = format!("{path}/tests/{test_id}");
+    let read = server.as_admin("GET", &read, Value::Null).await;
+    assert_eq!((read.status, &read.body), (200, &test.body));
+    let missing = format!("{path}/tests/{id}");
+    let missing = server.as_admin("GET", &missing, Value::Null).await;
+    assert_eq!(missing.problem(), (404, "TEST_NOT_FOUND"));
+    let mut silent = cold();
+    silent["targets"] = json!([]);
+    let silent = server.as_admin("POST", DEFINITIONS, silent).await;
+    let id = silent.body["definition_id"].as_str().expect("an id");
+    let path = format!("{DEFINITIONS}/{id}/test");
+    let refused = server.as_admin("POST", &path, Value::Null).await;
+    assert_eq!(refused.problem(), (409, "NO_TARGETS"));
+    let none = server
+        .as_admin("GET", "/v1/alerts?delivery=failed", Value::Null)
+        .await;
+    assert_eq!(none.body, json!({"alerts": []}));
+}
+
+#[tokio::test]
+async fn value_has_one_type_everywhere() {
+    let (server, path) = with_alert().await;
+    let webhooks = Arc::<Webhooks>::default();
+    let mut worker = Worker::new(server.alerts.clone(), Arc::clone(&webhooks) as _);
+    worker.turn().await.expect("a turn");
+    let alert = server.as_admin("GET", &path, Value::Null).await;
+    let webhook = webhooks.0.lock().expect("no panic")[0].clone();
+    assert_eq!(alert.body["value"], json!(4.5));
+    assert_eq!(webhook["data"]["value"], alert.body["value"]);
+    // Timelines and the live feed show stored items in DynamoDB's form, where this is a number.
+    let timeline = format!("/v1/devices/sensors/{SENSOR}/timeline?types=alert");
+    let timeline = server.as_admin("GET", &timeline, Value::Null).await;
+    let entries = timeline.body["entries"].as_array().expect("entries");
+    for entry in entries {
+        assert_eq!(entry["item"]["value"], json!({"N": "4.5"}), "{entry}");
+    }
+    assert!(!entries.is_empty());
+}
+
+#[tokio::test]
+async fn failed_delivery_is_found_by_filter() {
+    let (server, path) = with_alert().await;
+    let mut worker = Worker::new(server.alerts.clone(), Arc::<Webhooks>::default());
+    worker.turn().await.expect("a turn");
+    let alert = server.as_admin("GET", &path, Value::Null).await;
+    let failed = &alert.body["notifications"][1];
+    assert_eq!(
+        (&failed["target"], &failed["state"]),
+        (&json!("email"), &json!("failed"))
+    );
+    assert_eq!(failed["reason"], "refused: 550");
+    let list = server
+        .as_admin("GET", "/v1/alerts?delivery=failed", Value::Null)
+        .await;
+    assert_eq!(list.body["alerts"][0]["alert_id"], alert.body["alert_id"]);
+    assert_eq!(
+        list.body["alerts"][0]["delivery_failed_at"],
+        "2027-01-15T08:00:00.000Z"
+    );
+    let wrong = server
+        .as_admin("GET", "/v1/alerts?delivery=late", Value::Null)
+        .await;
     assert_eq!(wrong.problem(), (400, "INVALID_REQUEST"));
 }

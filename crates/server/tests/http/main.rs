@@ -1,6 +1,7 @@
 //! Tests of the HTTP interface over real sockets.
 
 mod access;
+mod alert_push;
 mod alert_rules;
 mod alerts;
 mod chargers;

@@ -61,7 +61,7 @@ fn path_value(name: &str) -> &'static str {
         "gid" | "did" | "jid" => "5YXd4XZ0",
         "user_id" => "anna",
         "key_id" => "550e8400-e29b-41d4-a716-446655440000",
-        "definition_id" | "alert_id" | "notification_id" => {
+        "definition_id" | "alert_id" | "notification_id" | "test_id" => {
             "1800000000000-7c9e6679-7425-40de-944b-e07fc1f90ae7"
         }
         "name" => "policy",

@@ -1,11 +1,12 @@
-//! An alert: raised once, cleared once, acknowledged by a person; and its stored form and lists.
+//! An alert: raised once, cleared once, handled by people; and its stored form and lists.
 
 use homeport_item::expression::{Condition as Expression, KeyCondition, Path, Update};
-use homeport_item::{Item, Number, Value};
-use homeport_store::{Get, Query, ReturnValues, Update as UpdateRequest, WriteError};
+use homeport_item::{Item, Map, Number, Value};
+use homeport_store::{Get, Query, Update as UpdateRequest};
 
-use super::delivery::notification::Notification;
-use super::types::{AlertId, DefinitionId, DefinitionName, DeviceName, Note, PersonName};
+use super::types::{
+    AlertId, CommentText, DefinitionId, DefinitionName, DeviceName, Note, PersonName,
+};
 use super::{Alerts, AlertsError, PAGE_MAX, schema};
 use crate::cursor::Cursor;
 use crate::fleet::SystemName;
@@ -28,6 +29,30 @@ pub struct Acknowledgement {
     pub note: Option<Note>,
 }
 
+/// A time in which no notifications of an alert are sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snooze {
+    pub at: EpochMillis,
+    pub by: PersonName,
+    pub until: EpochMillis,
+}
+
+/// The last assignment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assignment {
+    pub at: EpochMillis,
+    pub by: PersonName,
+    /// `None` if the alert was taken away from somebody.
+    pub to: Option<PersonName>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Comment {
+    pub at: EpochMillis,
+    pub by: PersonName,
+    pub text: CommentText,
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct Alert {
     pub id: AlertId,
@@ -45,6 +70,15 @@ pub struct Alert {
     pub raised_at: EpochMillis,
     pub cleared: Option<Cleared>,
     pub acknowledged: Option<Acknowledgement>,
+    /// The last snooze, which may be over.
+    pub(in crate::alerts) snooze: Option<Snooze>,
+    /// How often it was snoozed.
+    pub(in crate::alerts) snoozes: i64,
+    pub assignment: Option<Assignment>,
+    /// The oldest first.
+    pub comments: Vec<Comment>,
+    /// When a notification last failed for good.
+    pub delivery_failed_at: Option<EpochMillis>,
 }
 
 /// The filter of a list of alerts.
@@ -54,6 +88,10 @@ pub struct AlertFilter {
     pub device: Option<String>,
     pub definition: Option<DefinitionId>,
     pub severity: Option<Severity>,
+    /// Only alerts with a notification that failed for good.
+    pub is_undelivered: bool,
+    /// Only alerts that nobody has acknowledged.
+    pub is_unacknowledged: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -68,6 +106,13 @@ impl Alert {
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.cleared.is_none()
+    }
+
+    /// The snooze that delays notifications now.
+    #[must_use]
+    pub fn snoozed(&self, now: EpochMillis) -> Option<&Snooze> {
+        let snooze = self.snooze.as_ref();
+        snooze.filter(|snooze| snooze.until > now)
     }
 
     /// A new alert as an item: open and without expiry.
@@ -85,6 +130,9 @@ impl Alert {
             .with(schema::RAISED_AT, self.raised_at.0);
         if let Some(value) = self.value {
             item.insert(schema::VALUE, value);
+        }
+        if let Some(at) = self.delivery_failed_at {
+            item.insert(schema::DELIVERY_FAILED_AT, at.0);
         }
         item
     }
@@ -117,7 +165,36 @@ impl Alert {
             }),
             None => None,
         };
+        let snooze = match millis(schema::SNOOZED_UNTIL) {
+            Some(until) => Some(Snooze {
+                at: millis(schema::SNOOZED_AT)?,
+                by: text(schema::SNOOZED_BY)?.parse().ok()?,
+                until,
+            }),
+            None => None,
+        };
+        let assignment = match millis(schema::ASSIGNED_AT) {
+            Some(at) => Some(Assignment {
+                at,
+                by: text(schema::ASSIGNED_BY)?.parse().ok()?,
+                to: match text(schema::ASSIGNED_TO) {
+                    Some(name) => Some(name.parse().ok()?),
+                    None => None,
+                },
+            }),
+            None => None,
+        };
+        let comments = item.get(schema::COMMENTS).and_then(Value::as_list);
+        let comments = comments.unwrap_or_default().iter().map(Comment::parse);
         Some(Self {
+            snooze,
+            snoozes: item
+                .get(schema::SNOOZES)
+                .and_then(|count| count.as_number()?.to_i64())
+                .unwrap_or(0),
+            assignment,
+            comments: comments.collect::<Option<_>>()?,
+            delivery_failed_at: millis(schema::DELIVERY_FAILED_AT),
             id: text(schema::ALERT_ID)?.parse().ok()?,
             definition_id: text(schema::DEFINITION_ID)?.parse().ok()?,
             definition_name: text(schema::DEFINITION_NAME)?.parse().ok()?,
@@ -134,6 +211,29 @@ impl Alert {
             cleared,
             acknowledged,
         })
+    }
+}
+
+impl Comment {
+    fn parse(value: &Value) -> Option<Self> {
+        let fields = value.as_map()?;
+        let text = |name: &str| fields.get(name).and_then(Value::as_str);
+        Some(Self {
+            at: EpochMillis(fields.get(schema::COMMENT_AT)?.as_number()?.to_i64()?),
+            by: text(schema::COMMENT_BY)?.parse().ok()?,
+            text: text(schema::COMMENT_TEXT)?.parse().ok()?,
+        })
+    }
+
+    pub(super) fn to_value(&self) -> Value {
+        let members: [(&str, Value); 3] = [
+            (schema::COMMENT_AT, self.at.0.into()),
+            (schema::COMMENT_BY, Value::from(&self.by)),
+            (schema::COMMENT_TEXT, Value::from(&self.text)),
+        ];
+        Value::M(Map::from_iter(
+            members.map(|(name, value)| (name.to_owned(), value)),
+        ))
     }
 }
 
@@ -169,19 +269,6 @@ impl Alerts {
         Alert::from_item(&item.ok_or(AlertsError::AlertMissing)?)
     }
 
-    /// The notifications of an alert with the state of their deliveries.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn notifications(&self, id: &AlertId) -> Result<Vec<Notification>, AlertsError> {
-        let query = Query {
-            consistent: true,
-            ..Query::new(schema::OUTBOX, KeyCondition::new(schema::ALERT_ID, id))
-        };
-        let page = self.0.store.query(query).await?;
-        page.items.iter().map(Notification::from_item).collect()
-    }
-
     /// Lists alerts, newest first.
     ///
     /// # Errors
@@ -206,12 +293,25 @@ impl Alerts {
         let of_definition =
             of_definition.map(|id| Path::from(schema::DEFINITION_ID).equals(Value::from(id)));
         let of_severity = filter.severity.map(of_severity);
+        let is_undelivered = filter
+            .is_undelivered
+            .then(|| Expression::exists(schema::DELIVERY_FAILED_AT));
+        let is_unacknowledged = filter
+            .is_unacknowledged
+            .then(|| Expression::not_exists(schema::ACKNOWLEDGED_AT));
         let start = cursor.map(|cursor| cursor.start_of(&list)).transpose()?;
         let query = Query {
-            filter: [is_cleared, of_device, of_definition, of_severity]
-                .into_iter()
-                .flatten()
-                .reduce(Expression::and),
+            filter: [
+                is_cleared,
+                of_device,
+                of_definition,
+                of_severity,
+                is_undelivered,
+                is_unacknowledged,
+            ]
+            .into_iter()
+            .flatten()
+            .reduce(Expression::and),
             ..Query::new(
                 schema::ALERTS,
                 KeyCondition::new(partition, schema::ALERTS_SHELF),
@@ -222,45 +322,6 @@ impl Alerts {
         let (store, table) = (&*self.0.store, schema::alerts());
         let page = pages::read_page(store, &table, query, &list, limit).await?;
         Ok(page.readable(&table, Alert::from_item))
-    }
-
-    /// Acknowledges an alert, open or cleared. The first acknowledgement counts; repeating it changes
-    /// nothing.
-    ///
-    /// # Errors
-    /// When the alert does not exist, someone else has acknowledged it, or the store fails.
-    pub async fn acknowledge(
-        &self,
-        id: &AlertId,
-        by: PersonName,
-        note: Option<Note>,
-    ) -> Result<Alert, AlertsError> {
-        let mut update = Update::new()
-            .set(schema::ACKNOWLEDGED_AT, Value::from(self.now().0))
-            .set(schema::ACKNOWLEDGED_BY, Value::from(&by));
-        if let Some(note) = &note {
-            update = update.set(schema::ACKNOWLEDGED_NOTE, Value::from(note));
-        }
-        let is_first =
-            Expression::exists(schema::ALL).and(Expression::not_exists(schema::ACKNOWLEDGED_AT));
-        let request = UpdateRequest::new(schema::ALERTS, schema::alert_key(id), update)
-            .when(is_first)
-            .returning(ReturnValues::AllNew);
-        match self.0.store.update(request).await {
-            Ok(Some(item)) => Alert::from_item(&item),
-            Ok(None) => self.alert(id).await,
-            Err(WriteError::Store(error)) => Err(error.into()),
-            Err(WriteError::ConditionFailed { .. }) => {
-                let alert = self.alert(id).await?;
-                let is_same = alert
-                    .acknowledged
-                    .as_ref()
-                    .is_some_and(|before| before.by == by && before.note == note);
-                is_same
-                    .then_some(alert)
-                    .ok_or(AlertsError::AlreadyAcknowledged)
-            }
-        }
     }
 
     /// Counts the open alerts up to a bound.

@@ -8,6 +8,7 @@
 mod alert;
 mod definitions;
 mod delivery;
+mod handling;
 mod judging;
 pub mod schema;
 mod types;
@@ -27,7 +28,9 @@ use crate::sensors::InvalidField;
 use crate::time::EpochMillis;
 
 pub use crate::severity::Severity;
-pub use alert::{Acknowledgement, Alert, AlertFilter, Cleared, StateFilter};
+pub use alert::{
+    Acknowledgement, Alert, AlertFilter, Assignment, Cleared, Comment, Snooze, StateFilter,
+};
 pub use definitions::condition::{
     Absence, COUNT_MAX, Condition, Direction, Rate, SECS_MAX, SILENCE_SECS_MIN, Side, Threshold,
     WINDOW_SECS_MIN,
@@ -41,15 +44,19 @@ pub use definitions::state_condition::{
     Equality, EqualityOperator, Fault, ValueChange, WantedValue,
 };
 pub use delivery::notification::{Event, Notification};
+pub use delivery::result::NotificationResult;
 pub use delivery::service::{Deliver, Email, WebhookCall};
 pub use delivery::worker::{Turn, Worker};
+pub use handling::acknowledge::{ACKNOWLEDGED_AT_ONCE_MAX, Acknowledged, Selection};
+pub use handling::comment::COMMENTS_MAX;
+pub use handling::snooze::{SNOOZE_SECS_MAX, SNOOZES_MAX};
 pub use judging::preview::{
     DevicePreview, PREVIEWS_MAX, Preview, PreviewLimit, PreviewLimits, PreviewRange, PreviewedAlert,
 };
 pub use judging::reaction::AlertReaction;
 pub use types::{
-    AlertId, AttributePath, DefinitionId, DefinitionName, DeviceName, EmailAddress, Note,
-    PersonName, TopicTemplate, WantedText, WebhookSecret, WebhookUrl,
+    AlertId, AttributePath, CommentText, DefinitionId, DefinitionName, DeviceName, EmailAddress,
+    Note, PersonName, TopicTemplate, WantedText, WebhookSecret, WebhookUrl,
 };
 
 use definitions::registry::{Registry, Snapshot};
@@ -131,6 +138,18 @@ pub enum AlertsError {
     AlertMissing,
     #[error("someone else has acknowledged the alert")]
     AlreadyAcknowledged,
+    #[error("the alert is cleared; only open alerts can be snoozed")]
+    AlertCleared,
+    #[error("the alert was snoozed {SNOOZES_MAX} times already, which is the limit")]
+    TooManySnoozes,
+    #[error("the alert has {COMMENTS_MAX} comments already, which is the limit")]
+    TooManyComments,
+    #[error("the definition has no targets to test")]
+    NoTargets,
+    #[error("the test does not exist, or its result is older than a week")]
+    TestMissing,
+    #[error("the outbox of alerts is full; try again later")]
+    OutboxFull,
     #[error(transparent)]
     Cursor(#[from] CursorError),
     /// A stored item has an unknown form: another program wrote it.

@@ -80,10 +80,26 @@ pub const CLEAR_VALUE: &str = "clear_value";
 pub const ACKNOWLEDGED_AT: &str = "acknowledged_at";
 pub const ACKNOWLEDGED_BY: &str = "acknowledged_by";
 pub const ACKNOWLEDGED_NOTE: &str = "acknowledged_note";
+/// The last snooze, and how many there were.
+pub const SNOOZED_AT: &str = "snoozed_at";
+pub const SNOOZED_BY: &str = "snoozed_by";
+pub const SNOOZED_UNTIL: &str = "snoozed_until";
+pub const SNOOZES: &str = "snoozes";
+/// The last assignment. Nobody is assigned if only its time and author are there.
+pub const ASSIGNED_AT: &str = "assigned_at";
+pub const ASSIGNED_BY: &str = "assigned_by";
+pub const ASSIGNED_TO: &str = "assigned_to";
+/// A list of maps with the three fields below.
+pub const COMMENTS: &str = "comments";
+pub const COMMENT_AT: &str = "at";
+pub const COMMENT_BY: &str = "by";
+pub const COMMENT_TEXT: &str = "text";
+/// When a notification last failed for good.
+pub const DELIVERY_FAILED_AT: &str = "delivery_failed_at";
 /// When the item expires; open alerts never do.
 pub const FORGET_AT: &str = "forget_at";
 
-/// Of the outbox: the event and the position of the target.
+/// Of the outbox: the event, the position of the target, and the number of the snooze that ended.
 pub const NOTIFICATION: &str = "notification";
 pub const TARGET: &str = "target";
 /// Both keys of the item that counts open notifications, and its attribute.

@@ -57,7 +57,7 @@ text_type! {
 }
 
 text_type! {
-    /// The person who acknowledged an alert.
+    /// A person who handles an alert.
     PersonName(String) {
         field: "by",
         chars: 1..=128,
@@ -67,9 +67,19 @@ text_type! {
 }
 
 text_type! {
-    /// A person's comment on an alert.
+    /// What a person says when acknowledging an alert.
     Note(String) {
         field: "note",
+        chars: 1..=1000,
+        form: VISIBLE,
+        expected: "1 to 1000 printable characters, not all of them blank",
+    }
+}
+
+text_type! {
+    /// A comment on an alert.
+    CommentText(String) {
+        field: "text",
         chars: 1..=1000,
         form: VISIBLE,
         expected: "1 to 1000 printable characters, not all of them blank",
@@ -289,9 +299,8 @@ impl TopicTemplate {
     }
 
     /// The topic for a device. Characters that are invalid in a topic become underscores.
-    pub(super) fn topic(&self, device: &DeviceName) -> String {
+    pub(super) fn topic(&self, device: &str) -> String {
         let device: String = device
-            .as_str()
             .chars()
             .map(|char| match char {
                 '+' | '#' | '\0' => '_',
@@ -486,8 +495,7 @@ mod tests {
 
     #[test]
     fn a_topic_has_the_device_in_its_place() {
-        let device = DeviceName::stored("van+1#".to_owned());
-        assert_eq!(TopicTemplate::of_device().topic(&device), "alerts/van_1_");
+        assert_eq!(TopicTemplate::of_device().topic("van+1#"), "alerts/van_1_");
         for wrong in ["", "a/+", "a/#", "$SYS/x", "ä"] {
             assert!(wrong.parse::<TopicTemplate>().is_err(), "{wrong}");
         }

@@ -1,6 +1,6 @@
 //! Entries of alerts and of their notifications.
 
-use homeport_item::Item;
+use homeport_item::{Item, Value};
 use homeport_store::Change;
 
 use super::attributes::{integer, moment, text};
@@ -9,7 +9,7 @@ use super::name::SystemName;
 use super::registry::Sources;
 use crate::alerts::schema;
 use crate::severity::Severity;
-use crate::time::EpochMillis;
+use crate::time::{EpochMillis, UtcMillis};
 
 /// The live entry of a changed alert: its newest step.
 pub(crate) fn changed(sources: &Sources, change: &Change) -> Option<LiveEntry> {
@@ -26,7 +26,7 @@ pub(crate) fn changed(sources: &Sources, change: &Change) -> Option<LiveEntry> {
     ))
 }
 
-/// The steps of an alert: raised, perhaps acknowledged, perhaps cleared.
+/// The steps of an alert: raised, perhaps handled by people, perhaps cleared.
 pub(super) fn steps(item: &Item) -> Vec<Entry> {
     let Some(id) = text(item, schema::ALERT_ID) else {
         return Vec::new();
@@ -34,15 +34,41 @@ pub(super) fn steps(item: &Item) -> Vec<Entry> {
     let name = text(item, schema::DEFINITION_NAME).unwrap_or(id);
     let words = |attribute: &str| text(item, attribute).unwrap_or_default();
     let severity = text(item, schema::SEVERITY).unwrap_or(Severity::default().as_str());
+    // Comments are entries of their own.
+    let mut shown = item.clone();
+    shown.remove(schema::COMMENTS);
+    let entry = |key: String, at: i64, title: String| Entry {
+        id: format!("{}/{id}/{key}", schema::ALERTS),
+        at: EpochMillis(at),
+        kind: EntryType::Alert,
+        title: shortened(&title),
+        table: schema::ALERTS.to_owned(),
+        item: shown.clone(),
+    };
     let step = |word: &str, at: &str, what: String| {
-        Some(Entry {
-            id: format!("{}/{id}/{word}", schema::ALERTS),
-            at: EpochMillis(integer(item, at)?),
-            kind: EntryType::Alert,
-            title: shortened(&format!("Alert {word}: {name}{what}")),
-            table: schema::ALERTS.to_owned(),
-            item: item.clone(),
-        })
+        let title = format!("Alert {word}: {name}{what}");
+        Some(entry(word.to_owned(), integer(item, at)?, title))
+    };
+    let comments = item.get(schema::COMMENTS).and_then(Value::as_list);
+    let comments = comments.unwrap_or_default().iter().enumerate();
+    let comments = comments.filter_map(|(number, comment)| {
+        let fields = comment.as_map()?;
+        let words = |name| fields.get(name).and_then(Value::as_str);
+        let at = fields.get(schema::COMMENT_AT)?.as_number()?.to_i64()?;
+        let (by, text) = (words(schema::COMMENT_BY)?, words(schema::COMMENT_TEXT)?);
+        let title = format!("Alert commented: {name} by {by}, {text}");
+        Some(entry(format!("commented/{number}"), at, title))
+    });
+    let assigned = match text(item, schema::ASSIGNED_TO) {
+        Some(to) => ("assigned", format!(" to {to}")),
+        None => ("unassigned", String::new()),
+    };
+    let until = integer(item, schema::SNOOZED_UNTIL).unwrap_or_default();
+    let snoozed = if Some(until) == integer(item, schema::SNOOZED_AT) {
+        ("woken", String::new())
+    } else {
+        let until = UtcMillis::new(EpochMillis(until));
+        ("snoozed", format!(" until {until}"))
     };
     [
         step(
@@ -56,6 +82,21 @@ pub(super) fn steps(item: &Item) -> Vec<Entry> {
             format!(" by {}", words(schema::ACKNOWLEDGED_BY)),
         ),
         step(
+            assigned.0,
+            schema::ASSIGNED_AT,
+            format!("{} by {}", assigned.1, words(schema::ASSIGNED_BY)),
+        ),
+        step(
+            snoozed.0,
+            schema::SNOOZED_AT,
+            format!("{} by {}", snoozed.1, words(schema::SNOOZED_BY)),
+        ),
+        step(
+            "not delivered",
+            schema::DELIVERY_FAILED_AT,
+            ", a notification failed".to_owned(),
+        ),
+        step(
             "cleared",
             schema::CLEARED_AT,
             format!(", {}", words(schema::CLEAR_REASON)),
@@ -63,6 +104,7 @@ pub(super) fn steps(item: &Item) -> Vec<Entry> {
     ]
     .into_iter()
     .flatten()
+    .chain(comments)
     .collect()
 }
 
@@ -78,7 +120,7 @@ pub(super) fn notified(item: &Item) -> Option<Entry> {
         id: format!("{}/{alert_id}/{sort}", schema::OUTBOX),
         at: moment(first.get(schema::STEP_AT)?.as_str()?)?,
         kind: EntryType::Notification,
-        title: shortened(&format!("Notification {state}: {last}")),
+        title: shortened(&format!("Notification {}: {last}", state.replace('_', " "))),
         table: schema::OUTBOX.to_owned(),
         item: item.clone(),
     })
@@ -114,6 +156,53 @@ mod tests {
                 "Alert acknowledged: low battery by Ada",
                 "Alert cleared: low battery, 12.0 is above 11.8"
             ]
+        );
+    }
+
+    #[test]
+    fn what_people_do_is_an_entry() {
+        let comment = [
+            ("at", 4000.into()),
+            ("by", "Ada".into()),
+            ("text", "hot".into()),
+        ];
+        let comment = comment.map(|(name, value): (&str, Value)| (name.to_owned(), value));
+        let handled = Item::new()
+            .with("alert_id", "1")
+            .with("definition_name", "low battery")
+            .with("assigned_at", 2000)
+            .with("assigned_by", "Ada")
+            .with("snoozed_at", 3000)
+            .with("snoozed_by", "Bob")
+            .with("snoozed_until", 63_000)
+            .with("delivery_failed_at", 3500)
+            .with("comments", Value::L(vec![Value::M(comment.into())]));
+        let titles = |item: &Item| -> Vec<String> {
+            steps(item).into_iter().map(|entry| entry.title).collect()
+        };
+        assert_eq!(
+            titles(&handled),
+            [
+                "Alert unassigned: low battery by Ada",
+                "Alert snoozed: low battery until 1970-01-01T00:01:03.000Z by Bob",
+                "Alert not delivered: low battery, a notification failed",
+                "Alert commented: low battery by Ada, hot",
+            ]
+        );
+        let woken = handled
+            .with("assigned_to", "Eve")
+            .with("snoozed_until", 3000);
+        assert_eq!(
+            titles(&woken)[..2],
+            [
+                "Alert assigned: low battery to Eve by Ada",
+                "Alert woken: low battery by Bob",
+            ]
+        );
+        assert!(
+            steps(&woken)
+                .iter()
+                .all(|entry| entry.item.get("comments").is_none())
         );
     }
 }

@@ -20,7 +20,18 @@ pub enum DeliveryState {
     Failed,
     /// There was no reason to send it any more.
     Dropped,
+    /// Another outbox has the message. Its delivery is the delivery of this one, until it is finished and
+    /// its result is recorded here.
+    HandedOver,
 }
+
+/// Steps that a trace keeps. Of longer ones, some after the first are omitted: a stored part of a
+/// notification holds a hundred traces.
+const STEPS_MAX: usize = 16;
+/// The first steps, which are always kept.
+const STEPS_KEPT_FIRST: usize = 4;
+/// Characters of a step, for the same reason.
+const STEP_CHARS_MAX: usize = 200;
 
 /// An entry of the trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,13 +56,14 @@ pub struct Delivery {
 }
 
 impl DeliveryState {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Queued,
         Self::Sending,
         Self::Sent,
         Self::Delivered,
         Self::Failed,
         Self::Dropped,
+        Self::HandedOver,
     ];
 
     #[must_use]
@@ -63,6 +75,7 @@ impl DeliveryState {
             Self::Delivered => "delivered",
             Self::Failed => "failed",
             Self::Dropped => "dropped",
+            Self::HandedOver => "handed_over",
         }
     }
 
@@ -85,23 +98,43 @@ impl Delivery {
     }
 
     pub(crate) fn note(&mut self, at: EpochMillis, what: impl Into<String>) {
+        let what: String = what.into();
         self.steps.push(Step {
             at,
-            what: what.into(),
+            what: what.chars().take(STEP_CHARS_MAX).collect(),
         });
+        if self.steps.len() > STEPS_MAX {
+            self.steps.remove(STEPS_KEPT_FIRST + 1);
+            let omitted = &mut self.steps[STEPS_KEPT_FIRST];
+            "earlier steps are omitted".clone_into(&mut omitted.what);
+        }
     }
 
     pub(crate) fn is_due(&self, now: EpochMillis) -> bool {
         self.next_at.is_some_and(|next| next <= now)
     }
 
-    pub(super) fn is_unsent(&self) -> bool {
-        matches!(self.state, DeliveryState::Queued | DeliveryState::Sending)
+    /// Whether a decision about it is due when its time comes. Other work on a sent message, like looking for
+    /// its receipt, belongs to its kind.
+    pub(super) fn is_undecided(&self) -> bool {
+        let waiting = [
+            DeliveryState::Queued,
+            DeliveryState::Sending,
+            DeliveryState::HandedOver,
+        ];
+        waiting.contains(&self.state)
     }
 
-    /// Whether it is finished, and the receiver has the message or may have it.
+    /// Whether the receiver has the message or may have it.
     pub(crate) fn may_have_arrived(&self) -> bool {
-        self.next_at.is_none() && (self.state == DeliveryState::Sent || self.unanswered > 0)
+        let is_taken = matches!(self.state, DeliveryState::Sent | DeliveryState::Delivered);
+        is_taken || (self.next_at.is_none() && self.unanswered > 0)
+    }
+
+    /// When the next attempt is made, if there will be one.
+    #[must_use]
+    pub fn next_attempt_at(&self) -> Option<EpochMillis> {
+        self.next_at.filter(|_| self.state == DeliveryState::Queued)
     }
 
     pub(super) fn claim(&mut self, policy: &RetryPolicy, now: EpochMillis) {
@@ -184,12 +217,21 @@ impl Delivery {
 
     pub(super) fn unanswered(&mut self, policy: &RetryPolicy, now: EpochMillis, reason: &str) {
         self.unanswered += 1;
-        if self.unanswered >= policy.unanswered_max {
+        if self.unanswered >= policy.unanswered_max() {
             let reason = format!("{reason}; given up, it may have arrived");
             self.fail(policy, now, reason);
         } else {
-            self.retry(policy, now, None, &format!("{reason}; it may have arrived"));
+            let pause = policy.unanswered_pause_ms(self.attempts, self.unanswered);
+            let reason = format!("{reason}; it may have arrived");
+            self.queue_again(policy, now, pause, &reason);
         }
+    }
+
+    /// Another outbox has the message; `next_at` is when to look for the result.
+    pub(super) fn handed_over(&mut self, now: EpochMillis, next_at: EpochMillis) {
+        self.note(now, "handed over to the outbox of push");
+        self.state = DeliveryState::HandedOver;
+        self.next_at = Some(next_at);
     }
 
     pub(crate) fn retry(
@@ -199,6 +241,11 @@ impl Delivery {
         retry_after: Option<Duration>,
         reason: &str,
     ) {
+        let pause = policy.pause_ms(self.attempts, retry_after);
+        self.queue_again(policy, now, pause, reason);
+    }
+
+    fn queue_again(&mut self, policy: &RetryPolicy, now: EpochMillis, pause: i64, reason: &str) {
         if self.attempts >= policy.attempts_max {
             let attempts = policy.attempts_max;
             return self.fail(
@@ -207,7 +254,6 @@ impl Delivery {
                 format!("{reason}; given up after {attempts} attempts"),
             );
         }
-        let pause = policy.pause_ms(self.attempts, retry_after);
         self.note(now, format!("{reason}; next attempt in {pause} ms"));
         self.state = DeliveryState::Queued;
         self.next_at = Some(EpochMillis(now.0 + pause));

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use homeport_item::Item;
 use homeport_store::{Action, StoreError};
 
-use super::delivery::Delivery;
+use super::delivery::{Delivery, DeliveryState};
 use super::error::SendError;
 use super::queue::Queue;
 use super::retry::RetryPolicy;
@@ -41,8 +41,10 @@ pub(crate) struct Place {
 pub(crate) enum Decision<M> {
     Send(M),
     Fail(String),
-    /// Another outbox takes it: these writes are committed together with the end of this entry.
+    /// Another outbox takes it: these writes are committed together with the change of this entry.
     HandOver(Vec<Action>),
+    /// The other outbox has delivered it, with this result.
+    Arrived(DeliveryState, String),
     /// There is no reason to send it any more.
     Drop(&'static str),
     Wait(EpochMillis),
@@ -60,6 +62,11 @@ pub(crate) trait OutboxKind: Clone + Send + Sync + 'static {
     fn queue(&self) -> &Queue;
 
     fn policy(&self) -> &'static RetryPolicy;
+
+    /// The policy of one entry, if not all have the same.
+    fn policy_of(&self, _entry: &Self::Entry) -> &'static RetryPolicy {
+        self.policy()
+    }
 
     fn now(&self) -> EpochMillis;
 
@@ -92,6 +99,9 @@ pub(crate) trait OutboxKind: Clone + Send + Sync + 'static {
     async fn before_failure(&self, _entry: &Self::Entry) -> Result<(), Self::Error> {
         Ok(())
     }
+
+    /// Runs after another outbox took a message.
+    fn after_hand_over(&self, _entry: &Self::Entry) {}
 
     /// Runs after a finished entry was recorded.
     fn after_finish(&self, _entry: &Self::Entry) {}

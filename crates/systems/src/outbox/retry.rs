@@ -4,6 +4,12 @@ use std::time::Duration;
 
 /// A receiver's `Retry-After` is honored up to here.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(60 * 60);
+/// Attempts without an answer at a receiver that does not recognize repeats.
+pub(crate) const UNANSWERED_MAX: u32 = 5;
+/// The pause after the first attempt without an answer. Each further one is ten times as long, so that few
+/// attempts outlast an outage of three hours.
+const UNANSWERED_PAUSE_FIRST_MS: i64 = 10_000;
+const UNANSWERED_PAUSE_FACTOR: i64 = 10;
 
 /// The limits of one kind of entry.
 #[derive(Debug)]
@@ -13,8 +19,9 @@ pub(crate) struct RetryPolicy {
     /// How long sending may take, whatever the receiver does.
     pub(crate) send_timeout: Duration,
     pub(crate) attempts_max: u32,
-    /// Attempts without an answer; each of them may have arrived.
-    pub(crate) unanswered_max: u32,
+    /// The receiver recognizes repeats, so that attempts without an answer are repeated like refused
+    /// ones. Otherwise each of them may be one more message: at most [`UNANSWERED_MAX`] are made.
+    pub(crate) recognizes_repeats: bool,
     /// The pause after the first failure. Each further one is twice as long, up to `backoff_max_ms`.
     pub(crate) backoff_first_ms: i64,
     pub(crate) backoff_max_ms: i64,
@@ -39,6 +46,31 @@ impl RetryPolicy {
         let asked_ms = i64::try_from(asked.as_millis()).unwrap_or(i64::MAX);
         backoff_ms(attempts, self.backoff_first_ms, self.backoff_max_ms).max(asked_ms)
     }
+
+    /// How many attempts without an answer are made.
+    pub(super) fn unanswered_max(&self) -> u32 {
+        if self.recognizes_repeats {
+            self.attempts_max
+        } else {
+            UNANSWERED_MAX
+        }
+    }
+
+    /// The pause after so many attempts, the last of which had no answer.
+    pub(super) fn unanswered_pause_ms(&self, attempts: u32, unanswered: u32) -> i64 {
+        if self.recognizes_repeats {
+            return self.pause_ms(attempts, None);
+        }
+        let exponent = unanswered.clamp(1, UNANSWERED_MAX) - 1;
+        UNANSWERED_PAUSE_FIRST_MS * UNANSWERED_PAUSE_FACTOR.pow(exponent)
+    }
+
+    /// How long a receiver may be down and still get a message: the sum of all pauses.
+    #[cfg(test)]
+    pub(crate) fn patience(&self) -> Duration {
+        let pauses = (1..self.attempts_max).map(|attempts| self.pause_ms(attempts, None));
+        Duration::from_millis(u64::try_from(pauses.sum::<i64>()).expect("a positive time"))
+    }
 }
 
 fn backoff_ms(attempts: u32, first_ms: i64, max_ms: i64) -> i64 {
@@ -49,6 +81,29 @@ fn backoff_ms(attempts: u32, first_ms: i64, max_ms: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn unanswered_attempts_outlast_three_hours() {
+        let policy = RetryPolicy {
+            claim_ms: 1,
+            send_timeout: Duration::from_secs(1),
+            attempts_max: 50,
+            recognizes_repeats: false,
+            backoff_first_ms: 1000,
+            backoff_max_ms: 60_000,
+            count: |_| {},
+        };
+        let pauses = (1..UNANSWERED_MAX).map(|count| policy.unanswered_pause_ms(count, count));
+        let pauses: Vec<i64> = pauses.collect();
+        assert_eq!(pauses, [10_000, 100_000, 1_000_000, 10_000_000]);
+        assert!(pauses.iter().sum::<i64>() > 3 * 60 * 60 * 1000);
+        let patient = RetryPolicy {
+            recognizes_repeats: true,
+            ..policy
+        };
+        assert_eq!(patient.unanswered_pause_ms(3, 3), 4000);
+        assert_eq!(patient.unanswered_max(), 50);
+    }
 
     #[test]
     fn pauses_double_up_to_the_longest() {

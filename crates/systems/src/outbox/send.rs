@@ -9,9 +9,12 @@ use tokio::task::JoinSet;
 use super::delivery::DeliveryState;
 use super::entry::{Decision, Entry, OutboxKind, Place};
 use super::error::SendError;
+use crate::time::EpochMillis;
 
 /// Attempts to record an answer before it counts as unanswered.
 const RECORD_ATTEMPTS_MAX: u32 = 5;
+/// How long after handing a message over its result is looked for.
+const RESULT_PAUSE_MS: i64 = 1000;
 /// The pause after the first failed attempt. Each further one is twice as long.
 const RECORD_PAUSE: Duration = Duration::from_millis(200);
 
@@ -116,19 +119,21 @@ struct Selection {
     changed: BTreeSet<usize>,
 }
 
-/// Selects unsent deliveries that are due, oldest first. An expired claim means that nobody recorded
+/// Selects undecided deliveries that are due, oldest first. An expired claim means that nobody recorded
 /// an answer.
 fn select<K: OutboxKind>(kind: &K, entries: &mut [K::Entry], room: usize) -> Selection {
-    let (policy, now) = (kind.policy(), kind.now());
+    let now = kind.now();
     let mut selection = Selection::default();
     for (index, entry) in entries.iter_mut().enumerate() {
+        let policy = kind.policy_of(entry);
         for number in 0..entry.delivery_count() {
             let delivery = entry.delivery_mut(number);
             let count = selection.places.len();
             if count == room {
                 return selection;
             }
-            if !delivery.is_unsent() || !delivery.is_due(now) || (delivery.is_alone && count > 0) {
+            if !delivery.is_undecided() || !delivery.is_due(now) || (delivery.is_alone && count > 0)
+            {
                 continue;
             }
             selection.changed.insert(index);
@@ -165,7 +170,6 @@ async fn claim<K: OutboxKind>(
     entries: &mut [K::Entry],
     selection: Selection,
 ) -> Result<Claimed<K::Message>, K::Error> {
-    let policy = kind.policy();
     let Selection {
         places,
         mut changed,
@@ -176,6 +180,7 @@ async fn claim<K: OutboxKind>(
     let mut handed_over = 0;
     for (place, decision) in places.into_iter().zip(decisions) {
         let entry = &mut entries[place.entry];
+        let policy = kind.policy_of(entry);
         let delivery = entry.delivery_mut(place.delivery);
         match decision {
             Decision::Send(message) => {
@@ -187,6 +192,10 @@ async fn claim<K: OutboxKind>(
                 let is_taken = hand_over(kind, entry, place.delivery, writes).await?;
                 handed_over += usize::from(is_taken);
             }
+            Decision::Arrived(DeliveryState::Delivered, step) => {
+                delivery.delivered(policy, now, step);
+            }
+            Decision::Arrived(_, step) => delivery.sent(policy, now, step, None),
             Decision::Fail(reason) => delivery.fail(policy, now, reason),
             Decision::Drop(reason) => delivery.drop_unsent(policy, now, reason),
             Decision::Wait(until) => delivery.next_at = Some(until),
@@ -219,21 +228,22 @@ async fn claim<K: OutboxKind>(
     }
 }
 
-/// Finishes a delivery in one commit with the writes that put it into another outbox; false when that
-/// outbox is full, or another worker has changed the entry.
+/// Records in one commit with the writes that put a message into another outbox that it has it; false when
+/// that outbox is full, or another worker has changed the entry.
 async fn hand_over<K: OutboxKind>(
     kind: &K,
     entry: &mut K::Entry,
     index: usize,
     writes: Vec<Action>,
 ) -> Result<bool, K::Error> {
-    let (policy, now) = (kind.policy(), kind.now());
+    let (policy, now) = (kind.policy_of(entry), kind.now());
     entry.delivery_mut(index).claim(policy, now);
-    let mut finished = entry.clone();
-    let delivery = finished.delivery_mut(index);
-    delivery.sent(policy, now, "sent", None);
-    if save_with(kind, &mut finished, writes).await? {
-        *entry = finished;
+    let mut taken = entry.clone();
+    let next_at = EpochMillis(now.0 + RESULT_PAUSE_MS);
+    taken.delivery_mut(index).handed_over(now, next_at);
+    if save_with(kind, &mut taken, writes).await? {
+        kind.after_hand_over(&taken);
+        *entry = taken;
         return Ok(true);
     }
     let reason = "not taken: the outbox of push is full";
@@ -266,8 +276,10 @@ fn apply<K: OutboxKind>(
     tracing::debug!(%error, table = kind.queue().table, messages = places.len(), "sending failed");
     let now = kind.now();
     for place in places {
-        let delivery = entries[place.entry].delivery_mut(place.delivery);
-        delivery.apply_error(kind.policy(), now, &error, places.len());
+        let entry = &mut entries[place.entry];
+        let policy = kind.policy_of(entry);
+        let delivery = entry.delivery_mut(place.delivery);
+        delivery.apply_error(policy, now, &error, places.len());
     }
     Some(error)
 }

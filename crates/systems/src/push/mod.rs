@@ -29,7 +29,7 @@ pub use devices::{CleanedUp, Device, NewDevice, Registered};
 pub use erase::Erased;
 pub use notifications::{
     Accepted, DeviceDelivery, InterruptionLevel, Message, NewMessage, Notification, NotificationId,
-    Priority,
+    Priority, PushOutcome,
 };
 pub use sending::{Envelope, PushService, Receipt, Ticket, Turn, Worker};
 pub use source::SYSTEM;

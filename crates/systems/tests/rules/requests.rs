@@ -136,7 +136,7 @@ async fn undelivered_request_is_reported_to_the_rule() {
     assert_eq!(attempts, REQUEST_ATTEMPTS_MAX);
     assert_eq!(world.items(REQUESTS).await, Vec::<Value>::new());
     assert!(
-        world.reasons("hook")[0].contains("12 attempts"),
+        world.reasons("hook")[0].contains("34 attempts"),
         "{:?}",
         world.reasons("hook")
     );

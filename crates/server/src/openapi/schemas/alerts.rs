@@ -24,12 +24,23 @@ parameters! {
         /// Alert id
         alert_id: timed_id;
     }
+    TestPath in Path {
+        /// Alert definition id
+        definition_id: timed_id;
+        /// Test id
+        test_id: timed_id;
+    }
 }
 
 text_schemas! {
     timed_id = of::<alerts::AlertId>();
     name = of::<alerts::DefinitionName>();
+    timed_id_or_null = or_null::<alerts::DefinitionId>()
+        .description(Some("Definition of the alerts"));
+    name_or_null = or_null::<alerts::PersonName>()
+        .description(Some("Name of a person, or null to remove the assignment"));
     note = or_null::<alerts::Note>();
+    comment = of::<alerts::CommentText>();
     attribute = of::<alerts::AttributePath>()
         .description(Some("Path of the attribute: names separated by dots"));
     fault_attribute = of::<alerts::AttributePath>()
@@ -41,6 +52,16 @@ text_schemas! {
     zone = text(PRINTABLE.pattern, 1..=64)
         .description(Some("Time zone of the IANA database"))
         .examples(["Europe/Berlin"]);
+}
+
+pub(crate) fn alert_ids() -> RefOr<Schema> {
+    ArrayBuilder::new()
+        .schema_type(nullable(Type::Array))
+        .items(of::<alerts::AlertId>())
+        .min_items(Some(1))
+        .max_items(Some(alerts::ACKNOWLEDGED_AT_ONCE_MAX))
+        .description(Some("Ids of the alerts; give either these or a filter"))
+        .into()
 }
 
 pub(crate) fn decimal() -> RefOr<Schema> {

@@ -3,8 +3,11 @@
 mod definition_conditions;
 mod definition_terms;
 mod definitions;
+mod handling;
+mod notifications;
 mod preview;
 mod raised;
+mod target_tests;
 
 use homeport_systems::alerts::PAGE_MAX;
 use utoipa_axum::router::OpenApiRouter;
@@ -33,5 +36,12 @@ pub(super) fn documented() -> OpenApiRouter<AppState> {
         .routes(routes!(preview::preview_alert_definition))
         .routes(routes!(raised::list_alerts))
         .routes(routes!(raised::get_alert))
-        .routes(routes!(raised::acknowledge_alert))
+        .routes(routes!(handling::acknowledge_alerts))
+        .routes(routes!(handling::acknowledge_alert))
+        .routes(routes!(handling::snooze_alert))
+        .routes(routes!(handling::wake_alert))
+        .routes(routes!(handling::assign_alert))
+        .routes(routes!(handling::comment_on_alert))
+        .routes(routes!(target_tests::test_alert_definition))
+        .routes(routes!(target_tests::get_alert_test))
 }

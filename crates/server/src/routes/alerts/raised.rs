@@ -1,20 +1,23 @@
-//! `/v1/alerts`: raised alerts, their notifications and acknowledgements.
+//! `/v1/alerts`: raised alerts with their comments and notifications.
 
 use axum::Json;
 use axum::extract::State;
-use homeport_systems::alerts::{Alert, AlertFilter, AlertId, Notification, StateFilter};
-use homeport_systems::time::{EpochMillis, UtcMillis};
+use homeport_systems::alerts::{
+    Acknowledgement, Alert, AlertFilter, AlertId, Comment, StateFilter,
+};
+use homeport_systems::time::EpochMillis;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::Page;
+use super::notifications::{NotificationBody, time};
 use crate::auth::{Authenticated, Operators};
 use crate::openapi::enums::{
-    AlertSeverity, AlertSource, AlertState, AlertStateBody, AlertStateFilter,
+    AlertDeliveryFilter, AlertSeverity, AlertSource, AlertState, AlertStateBody, AlertStateFilter,
 };
 use crate::openapi::schemas::alerts::{self as schemas, AlertPath};
 use crate::problem::Problem;
-use crate::request::{Decimal, JsonBody, PathPart, UrlQuery};
+use crate::request::{Decimal, PathPart, UrlQuery};
 use crate::state::AppState;
 
 /// An alert.
@@ -51,6 +54,16 @@ pub(super) struct AlertBody {
     clear_value: Option<Decimal>,
     #[serde(skip_serializing_if = "Option::is_none")]
     acknowledged: Option<AcknowledgementBody>,
+    /// Absent if nobody is assigned
+    #[serde(skip_serializing_if = "Option::is_none")]
+    assigned: Option<AssignmentBody>,
+    /// Absent if notifications are not delayed now
+    #[serde(skip_serializing_if = "Option::is_none")]
+    snoozed: Option<SnoozeBody>,
+    comment_count: usize,
+    /// When a notification last failed for good
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delivery_failed_at: Option<String>,
 }
 
 /// An alert with its notifications.
@@ -59,39 +72,42 @@ pub(super) struct AlertBody {
 pub(super) struct TracedAlert {
     #[serde(flatten)]
     alert: AlertBody,
+    /// The oldest first
+    comments: Vec<CommentBody>,
     notifications: Vec<NotificationBody>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AlertAcknowledgement)]
-struct AcknowledgementBody {
+pub(super) struct AcknowledgementBody {
     at: String,
     by: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }
 
-/// A notification to one target.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = AlertNotification)]
-struct NotificationBody {
-    /// `raised` or `cleared`
-    event: &'static str,
-    /// `push`, `webhook`, `mqtt` or `email`
-    target: &'static str,
-    /// `queued`, `sending`, `sent`, `failed` or `dropped`
-    state: &'static str,
-    attempts: u32,
-    /// Attempts without a response; each may have been delivered
-    unanswered: u32,
-    trace: Vec<StepBody>,
+#[schema(as = AlertAssignment)]
+struct AssignmentBody {
+    at: String,
+    by: String,
+    to: String,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = AlertNotificationStep)]
-struct StepBody {
+#[schema(as = AlertSnooze)]
+struct SnoozeBody {
     at: String,
-    step: String,
+    by: String,
+    until: String,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AlertComment)]
+pub(super) struct CommentBody {
+    at: String,
+    by: String,
+    text: String,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -100,17 +116,6 @@ pub(super) struct AlertList {
     /// Cursor of the next page; absent on the last page
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
-}
-
-/// An acknowledgement.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct AcknowledgeAlert {
-    #[schema(schema_with = schemas::name)]
-    by: String,
-    #[serde(default)]
-    #[schema(schema_with = schemas::note, required = false)]
-    note: Option<String>,
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -127,19 +132,52 @@ pub(super) struct ListQuery {
     /// Severity of the alerts; all severities if absent
     #[param(inline)]
     severity: Option<AlertSeverity>,
+    /// Only alerts with a notification that failed for good
+    #[param(inline)]
+    delivery: Option<AlertDeliveryFilter>,
 }
 
-fn time(at: EpochMillis) -> String {
-    UtcMillis::new(at).to_string()
+impl From<Acknowledgement> for AcknowledgementBody {
+    fn from(acknowledgement: Acknowledgement) -> Self {
+        Self {
+            at: time(acknowledgement.at),
+            by: acknowledgement.by.into(),
+            note: acknowledgement.note.map(String::from),
+        }
+    }
 }
 
-impl From<Alert> for AlertBody {
-    fn from(alert: Alert) -> Self {
+impl From<Comment> for CommentBody {
+    fn from(comment: Comment) -> Self {
+        Self {
+            at: time(comment.at),
+            by: comment.by.into(),
+            text: comment.text.into(),
+        }
+    }
+}
+
+impl AlertBody {
+    /// The alert as it is now.
+    pub(super) fn new(alert: Alert, now: EpochMillis) -> Self {
         let state = if alert.is_open() {
             AlertState::Open
         } else {
             AlertState::Cleared
         };
+        let snoozed = alert.snoozed(now).filter(|_| alert.is_open());
+        let snoozed = snoozed.map(|snooze| SnoozeBody {
+            at: time(snooze.at),
+            by: snooze.by.to_string(),
+            until: time(snooze.until),
+        });
+        let assigned = alert.assignment.and_then(|assignment| {
+            Some(AssignmentBody {
+                at: time(assignment.at),
+                by: assignment.by.into(),
+                to: assignment.to?.into(),
+            })
+        });
         let cleared = alert.cleared;
         Self {
             alert_id: alert.id.into(),
@@ -156,34 +194,11 @@ impl From<Alert> for AlertBody {
             cleared_at: cleared.as_ref().map(|cleared| time(cleared.at)),
             clear_reason: cleared.as_ref().map(|cleared| cleared.reason.clone()),
             clear_value: cleared.and_then(|cleared| cleared.value).map(Decimal),
-            acknowledged: alert
-                .acknowledged
-                .map(|acknowledgement| AcknowledgementBody {
-                    at: time(acknowledgement.at),
-                    by: acknowledgement.by.into(),
-                    note: acknowledgement.note.map(String::from),
-                }),
-        }
-    }
-}
-
-impl From<Notification> for NotificationBody {
-    fn from(notification: Notification) -> Self {
-        let trace = notification
-            .delivery
-            .steps
-            .into_iter()
-            .map(|step| StepBody {
-                at: time(step.at),
-                step: step.what,
-            });
-        Self {
-            event: notification.event.as_str(),
-            target: notification.target.kind(),
-            state: notification.delivery.state.as_str(),
-            attempts: notification.delivery.attempts,
-            unanswered: notification.delivery.unanswered,
-            trace: trace.collect(),
+            acknowledged: alert.acknowledged.map(AcknowledgementBody::from),
+            assigned,
+            snoozed,
+            comment_count: alert.comments.len(),
+            delivery_failed_at: alert.delivery_failed_at.map(time),
         }
     }
 }
@@ -204,13 +219,18 @@ pub(super) async fn list_alerts(
         device: query.device,
         definition: query.definition.map(|id| id.parse()).transpose()?,
         severity: query.severity.map(|severity| severity.0),
+        is_undelivered: query.delivery.is_some(),
+        is_unacknowledged: false,
     };
     let page = state
         .alerts
         .alerts(&filter, page.limit, page.cursor)
         .await?;
+    let now = EpochMillis(state.clock.now_ms());
+    let alerts = page.items.into_iter();
+    let alerts = alerts.map(|alert| AlertBody::new(alert, now));
     Ok(Json(AlertList {
-        alerts: page.items.into_iter().map(AlertBody::from).collect(),
+        alerts: alerts.collect(),
         next_cursor: page.next.map(|cursor| cursor.encode()),
     }))
 }
@@ -227,30 +247,11 @@ pub(super) async fn get_alert(
     PathPart(id): PathPart<AlertId>,
 ) -> Result<Json<TracedAlert>, Problem> {
     let alert = state.alerts.alert(&id).await?;
-    let notifications = state.alerts.notifications(&id).await?.into_iter();
+    let comments = alert.comments.clone();
+    let results = state.alerts.notification_results(&id).await?;
     Ok(Json(TracedAlert {
-        alert: alert.into(),
-        notifications: notifications.map(NotificationBody::from).collect(),
+        alert: AlertBody::new(alert, EpochMillis(state.clock.now_ms())),
+        comments: comments.into_iter().map(CommentBody::from).collect(),
+        notifications: results.into_iter().map(NotificationBody::from).collect(),
     }))
-}
-
-/// Acknowledge an alert; only the first acknowledgement is kept
-#[utoipa::path(post, path = "/v1/alerts/{alert_id}/acknowledge", tag = "alerts",
-    security(("admin_token" = [])), params(AlertPath), request_body = AcknowledgeAlert, responses(
-    (status = 200, description = "The acknowledged alert", body = AlertBody),
-    (status = 404, description = "Alert not found"),
-    (status = 409, description = "Already acknowledged by someone else"),
-))]
-pub(super) async fn acknowledge_alert(
-    _: Authenticated<Operators>,
-    State(state): State<AppState>,
-    PathPart(id): PathPart<AlertId>,
-    JsonBody(body): JsonBody<AcknowledgeAlert>,
-) -> Result<Json<AlertBody>, Problem> {
-    let note = body.note.map(|note| note.parse()).transpose()?;
-    let alert = state
-        .alerts
-        .acknowledge(&id, body.by.parse()?, note)
-        .await?;
-    Ok(Json(alert.into()))
 }

@@ -10,6 +10,7 @@ use utoipa_axum::routes;
 use crate::state::AppState;
 
 pub use maintenance::{PushCheck, PushCleanup, PushDeviceCheck, PushLastNotification};
+pub(in crate::routes) use notifications::DeviceDeliveryBody;
 
 /// Name of the system in API keys.
 pub(super) const SYSTEM: &str = "push";

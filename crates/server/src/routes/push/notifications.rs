@@ -95,7 +95,7 @@ pub(in crate::routes) struct NotificationBody {
 /// Delivery to one device.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = NotificationFate)]
-struct DeviceDeliveryBody {
+pub(in crate::routes) struct DeviceDeliveryBody {
     device_id: String,
     /// `queued`, `sending`, `sent`, `delivered`, `failed` or `dropped`
     #[schema(example = "delivered")]

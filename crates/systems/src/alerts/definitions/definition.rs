@@ -122,15 +122,27 @@ impl Target {
         }
     }
 
+    /// The user, URL, topic or e-mail address.
+    #[must_use]
+    pub fn address(&self) -> String {
+        match self {
+            Self::Push { user_id } => user_id.clone(),
+            Self::Webhook { url, .. } => url.to_string(),
+            Self::Mqtt { topic: Some(topic) } => topic.to_string(),
+            Self::Mqtt { topic: None } => TopicTemplate::of_device().to_string(),
+            Self::Email { to } => to.to_string(),
+        }
+    }
+
     /// A description for the trace, without the secret.
     pub(in crate::alerts) fn shown(&self) -> String {
-        match self {
-            Self::Push { user_id } => format!("push to user {user_id}"),
-            Self::Webhook { url, .. } => format!("webhook {url}"),
-            Self::Mqtt { topic: Some(topic) } => format!("mqtt topic {topic}"),
-            Self::Mqtt { topic: None } => format!("mqtt topic {}", TopicTemplate::of_device()),
-            Self::Email { to } => format!("e-mail to {to}"),
-        }
+        let what = match self {
+            Self::Push { .. } => "push to user",
+            Self::Webhook { .. } => "webhook",
+            Self::Mqtt { .. } => "mqtt topic",
+            Self::Email { .. } => "e-mail to",
+        };
+        format!("{what} {}", self.address())
     }
 }
 

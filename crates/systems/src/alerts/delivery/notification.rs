@@ -1,6 +1,8 @@
 //! A notification about an alert to one target, and its stored form.
 
+use homeport_item::expression::Path;
 use homeport_item::{Item, Value};
+use homeport_store::Put;
 
 use crate::alerts::definitions::definition::Target;
 use crate::alerts::types::{AlertId, DefinitionId};
@@ -8,11 +10,18 @@ use crate::alerts::{AlertsError, schema};
 use crate::outbox::{Delivery, Entry};
 use crate::time::{EpochMillis, UtcMillis};
 
+/// How long the result of a test is kept: a week.
+const TEST_RETENTION_SECS: i64 = 7 * 24 * 60 * 60;
+
 /// The event that a notification reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     Raised,
     Cleared,
+    /// A snooze ended, and the alert is still open.
+    SnoozeEnded,
+    /// No alert: an operator tests the targets.
+    Test,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +31,8 @@ pub struct Notification {
     pub event: Event,
     /// The position of the target in the definition.
     pub number: usize,
+    /// The number of the snooze that ended; 0 for other events.
+    pub(in crate::alerts) round: i64,
     /// Without the secret, which is looked up for each attempt.
     pub target: Target,
     pub delivery: Delivery,
@@ -29,11 +40,15 @@ pub struct Notification {
 }
 
 impl Event {
+    const ALL: [Self; 4] = [Self::Raised, Self::Cleared, Self::SnoozeEnded, Self::Test];
+
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Raised => "raised",
             Self::Cleared => "cleared",
+            Self::SnoozeEnded => "snooze_ended",
+            Self::Test => "test",
         }
     }
 }
@@ -54,6 +69,7 @@ impl Notification {
             definition_id: definition_id.clone(),
             event,
             number,
+            round: 0,
             target: match target {
                 Target::Webhook { url, .. } => Target::Webhook {
                     url: url.clone(),
@@ -72,9 +88,39 @@ impl Notification {
         notification
     }
 
-    /// The sort key. Targets know the notification by it and the id of the alert.
-    pub(in crate::alerts) fn name(&self) -> String {
-        name(self.event, self.number)
+    /// The sort key.
+    fn name(&self) -> String {
+        let Self {
+            event,
+            number,
+            round,
+            ..
+        } = self;
+        match round {
+            0 => format!("{}#{number:02}", event.as_str()),
+            round => format!("{}#{number:02}#{round}", event.as_str()),
+        }
+    }
+
+    /// By this id targets recognize the notification: it is the same for every attempt. The id of a webhook must
+    /// not have a dot in it.
+    pub(in crate::alerts) fn message_id(&self) -> String {
+        let (alert_id, event, number) = (&self.alert_id, self.event.as_str(), self.number);
+        match self.round {
+            0 => format!("{alert_id}-{event}-{number}"),
+            round => format!("{alert_id}-{event}-{number}-{round}"),
+        }
+    }
+
+    /// The write that replaces the stored notification, unless it has changed since it was read.
+    pub(in crate::alerts) fn save(
+        &mut self,
+        retention_secs: Option<i64>,
+    ) -> Result<Put, AlertsError> {
+        let is_unchanged = Path::from(schema::VERSION).equals(self.version);
+        self.version += 1;
+        let put = Put::new(schema::OUTBOX, self.to_item(retention_secs)?);
+        Ok(put.when(is_unchanged))
     }
 
     pub(in crate::alerts) fn to_item(
@@ -83,6 +129,10 @@ impl Notification {
     ) -> Result<Item, AlertsError> {
         let target = serde_json::to_string(&self.target)
             .map_err(|error| AlertsError::Malformed(error.to_string()))?;
+        let retention_secs = match self.event {
+            Event::Test => Some(TEST_RETENTION_SECS),
+            _ => retention_secs,
+        };
         let mut item = schema::notification_key(&self.alert_id, &self.name())
             .with(schema::DEFINITION_ID, &self.definition_id)
             .with(schema::TARGET, target)
@@ -116,15 +166,15 @@ impl Notification {
     fn parse(item: &Item) -> Option<Self> {
         let text = |name: &str| item.get(name).and_then(Value::as_str);
         let whole = |name: &str| item.get(name)?.as_number()?.to_i64();
-        let (event, number) = text(schema::NOTIFICATION)?.split_once('#')?;
+        let mut name = text(schema::NOTIFICATION)?.split('#');
+        let (event, number, round) = (name.next()?, name.next()?, name.next());
         let next_at = whole(schema::DUE_AT_MS).map(EpochMillis);
         Some(Self {
             alert_id: text(schema::ALERT_ID)?.parse().ok()?,
             definition_id: text(schema::DEFINITION_ID)?.parse().ok()?,
-            event: [Event::Raised, Event::Cleared]
-                .into_iter()
-                .find(|one| one.as_str() == event)?,
+            event: Event::ALL.into_iter().find(|one| one.as_str() == event)?,
             number: number.parse().ok()?,
+            round: round.map_or(Ok(0), str::parse).ok()?,
             target: serde_json::from_str(text(schema::TARGET)?).ok()?,
             delivery: Delivery::parse(|name| item.get(name), next_at)?,
             version: whole(schema::VERSION)?,
@@ -140,8 +190,4 @@ impl Entry for Notification {
     fn delivery_mut(&mut self, _: usize) -> &mut Delivery {
         &mut self.delivery
     }
-}
-
-pub(in crate::alerts) fn name(event: Event, number: usize) -> String {
-    format!("{}#{number:02}", event.as_str())
 }

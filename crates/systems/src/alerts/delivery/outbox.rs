@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use homeport_item::Item;
-use homeport_item::expression::Path;
-use homeport_store::{Action, Get, Put};
+use homeport_item::expression::{Condition as Expression, Update};
+use homeport_item::{Item, Value};
+use homeport_store::{Action, Update as UpdateRequest, WriteError};
 
 use super::announcement::Announcement;
-use super::notification::{Event, Notification, name};
+use super::notification::{Event, Notification};
 use super::service::{Deliver, Email, WebhookCall};
 use crate::alerts::alert::Alert;
 use crate::alerts::definitions::definition::Target;
@@ -18,7 +18,7 @@ use crate::alerts::types::{EmailAddress, TopicTemplate, WebhookUrl};
 use crate::alerts::{Alerts, AlertsError, schema};
 use crate::messages::{Delivery as DeliveryMode, Message, Properties, Publisher};
 use crate::outbox::{
-    Decision, Delivery, DeliveryEvent, OutboxKind, Place, Queue, RetryPolicy, SendError,
+    Decision, DeliveryEvent, DeliveryState, OutboxKind, Place, Queue, RetryPolicy, SendError,
 };
 use crate::push::{self, IdempotencyKey, NewMessage, PushError, UserId};
 use crate::time::EpochMillis;
@@ -26,14 +26,20 @@ use crate::time::EpochMillis;
 pub(in crate::alerts) static RETRIES: RetryPolicy = RetryPolicy {
     claim_ms: 2 * 60 * 1000,
     send_timeout: Duration::from_secs(60),
-    attempts_max: 12,
-    unanswered_max: 3,
+    // A day, the last hours of it every half an hour.
+    attempts_max: 60,
+    recognizes_repeats: false,
     backoff_first_ms: 2000,
     backoff_max_ms: 30 * 60 * 1000,
     count,
 };
+/// Receivers of webhooks recognize repeats by their id.
+static WEBHOOK_RETRIES: RetryPolicy = RetryPolicy {
+    recognizes_repeats: true,
+    ..RETRIES
+};
 
-/// How long a notification of a cleared alert waits for the one that it was raised.
+/// How long a notification that an alert was cleared waits for the one that it was raised.
 const RAISED_PENDING_PAUSE_MS: i64 = 1000;
 
 #[derive(Clone)]
@@ -64,6 +70,13 @@ impl OutboxKind for AlertOutbox {
         &RETRIES
     }
 
+    fn policy_of(&self, notification: &Notification) -> &'static RetryPolicy {
+        match notification.target {
+            Target::Webhook { .. } => &WEBHOOK_RETRIES,
+            _ => &RETRIES,
+        }
+    }
+
     fn now(&self) -> EpochMillis {
         self.alerts.now()
     }
@@ -73,13 +86,8 @@ impl OutboxKind for AlertOutbox {
     }
 
     fn write(&self, notification: &mut Notification) -> Result<Action, AlertsError> {
-        let read_version = notification.version;
-        notification.version += 1;
-        let item = notification.to_item(self.alerts.0.settings.retention_secs)?;
-        let put = Put::new(schema::OUTBOX, item);
-        Ok(put
-            .when(Path::from(schema::VERSION).equals(read_version))
-            .into())
+        let retention_secs = self.alerts.0.settings.retention_secs;
+        Ok(notification.save(retention_secs)?.into())
     }
 
     async fn prepare(
@@ -112,10 +120,24 @@ impl OutboxKind for AlertOutbox {
         notification.delivery.sent(&RETRIES, now, "sent", None);
     }
 
-    fn after_finish(&self, notification: &Notification) {
-        if matches!(notification.target, Target::Push { .. }) {
-            self.alerts.0.push.wake_worker();
+    /// Marks the alert, so that operators find what was not delivered.
+    async fn before_failure(&self, notification: &Notification) -> Result<(), AlertsError> {
+        if notification.event == Event::Test {
+            return Ok(());
         }
+        let update = Update::new().set(schema::DELIVERY_FAILED_AT, Value::from(self.now().0));
+        let key = schema::alert_key(&notification.alert_id);
+        let mark = UpdateRequest::new(schema::ALERTS, key, update);
+        let is_stored = Expression::exists(schema::ALL);
+        match self.alerts.0.store.update(mark.when(is_stored)).await {
+            // Without the alert there is nothing to find.
+            Ok(_) | Err(WriteError::ConditionFailed { .. }) => Ok(()),
+            Err(WriteError::Store(error)) => Err(error.into()),
+        }
+    }
+
+    fn after_hand_over(&self, _: &Notification) {
+        self.alerts.0.push.wake_worker();
     }
 }
 
@@ -125,40 +147,79 @@ impl AlertOutbox {
         &self,
         notification: &Notification,
     ) -> Result<Decision<OutgoingAlert>, AlertsError> {
+        if notification.delivery.state == DeliveryState::HandedOver {
+            return self.follow_push(notification).await;
+        }
+        if notification.event == Event::Test {
+            return self.decide_test(notification).await;
+        }
         let alert = match self.alerts.alert(&notification.alert_id).await {
             Ok(alert) => alert,
             Err(AlertsError::AlertMissing) => return Ok(Decision::Drop("the alert was deleted")),
             Err(error) => return Err(error),
         };
+        let is_open = alert.is_open();
         match notification.event {
-            Event::Raised if !alert.is_open() => Ok(Decision::Drop("the alert was cleared before")),
-            Event::Raised if alert.acknowledged.is_some() => {
-                Ok(Decision::Drop("the alert was acknowledged before"))
+            Event::Raised | Event::SnoozeEnded if !is_open => {
+                return Ok(Decision::Drop("the alert was cleared before"));
             }
-            Event::Raised => self.message(notification, &alert).await,
+            Event::Raised if alert.acknowledged.is_some() => {
+                return Ok(Decision::Drop("the alert was acknowledged before"));
+            }
+            Event::SnoozeEnded if alert.snooze.is_none() || notification.round != alert.snoozes => {
+                return Ok(Decision::Drop("the snooze was changed before it ended"));
+            }
+            _ => {}
+        }
+        if let Some(snooze) = alert.snoozed(self.now()) {
+            return Ok(Decision::Wait(snooze.until));
+        }
+        match notification.event {
             Event::Cleared => self.decide_cleared(notification, &alert).await,
+            event => {
+                self.message(notification, Announcement::new(&alert, event)?)
+                    .await
+            }
         }
     }
 
-    /// A target learns that an alert was cleared after it learned that it was raised, and only then.
+    async fn decide_test(
+        &self,
+        notification: &Notification,
+    ) -> Result<Decision<OutgoingAlert>, AlertsError> {
+        match self.alerts.definition(&notification.definition_id).await {
+            Ok(definition) => {
+                let test = Announcement::test(notification, &definition, self.now())?;
+                self.message(notification, test).await
+            }
+            Err(AlertsError::DefinitionMissing) => Ok(Decision::Drop("the definition was deleted")),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A target learns that an alert was cleared after it learned that it is open, and only then.
     async fn decide_cleared(
         &self,
         notification: &Notification,
         alert: &Alert,
     ) -> Result<Decision<OutgoingAlert>, AlertsError> {
-        let raised = name(Event::Raised, notification.number);
-        let key = schema::notification_key(&alert.id, &raised);
-        let raised = self
-            .queue()
-            .store
-            .get(Get::new(schema::OUTBOX, key))
-            .await?;
-        let raised = raised.as_ref().map(Notification::from_item).transpose()?;
-        let raised = raised.map(|raised| raised.delivery);
-        if raised.as_ref().is_some_and(Delivery::may_have_arrived) {
-            return self.message(notification, alert).await;
+        let (mut is_known, mut next_at) = (false, None);
+        for before in self.alerts.notifications(&alert.id).await? {
+            if before.event == Event::Cleared || before.number != notification.number {
+                continue;
+            }
+            let due_at = before.delivery.next_at;
+            let result = self.alerts.result_of(before).await?;
+            is_known |= result.may_have_arrived();
+            if result.is_open() {
+                next_at = [next_at, due_at].into_iter().flatten().min();
+            }
         }
-        Ok(match raised.and_then(|raised| raised.next_at) {
+        if is_known {
+            let announcement = Announcement::new(alert, notification.event)?;
+            return self.message(notification, announcement).await;
+        }
+        Ok(match next_at {
             Some(next_at) => {
                 let next_at = next_at.max(self.now());
                 Decision::Wait(EpochMillis(next_at.0 + RAISED_PENDING_PAUSE_MS))
@@ -167,25 +228,55 @@ impl AlertOutbox {
         })
     }
 
+    /// Decides about a notification that push delivers: its result is the result of the push message.
+    async fn follow_push(
+        &self,
+        notification: &Notification,
+    ) -> Result<Decision<OutgoingAlert>, AlertsError> {
+        let Some(pushed) = self.alerts.pushed(notification).await? else {
+            return Ok(Decision::Drop(
+                "the push message was deleted before its result was known",
+            ));
+        };
+        let outcome = pushed.outcome();
+        let now = self.now();
+        if let Some(due_at) = outcome.due_at {
+            // Each pause is at least as long as the whole time since then, so that pauses double.
+            let waited_ms = (now.0 - pushed.created_at.0).clamp(1000, RETRIES.backoff_max_ms);
+            return Ok(Decision::Wait(EpochMillis(
+                (due_at.0 + 1000).max(now.0 + waited_ms),
+            )));
+        }
+        let reason = outcome.reason;
+        Ok(match outcome.state {
+            DeliveryState::Failed => {
+                let reason = reason.unwrap_or_else(|| "push failed".to_owned());
+                Decision::Fail(reason)
+            }
+            state => {
+                let reason = reason.map(|reason| format!(", {reason}"));
+                let step = format!("{}{}", state.as_str(), reason.unwrap_or_default());
+                Decision::Arrived(state, step)
+            }
+        })
+    }
+
     async fn message(
         &self,
         notification: &Notification,
-        alert: &Alert,
+        announcement: Announcement,
     ) -> Result<Decision<OutgoingAlert>, AlertsError> {
-        let announcement = Announcement::new(alert, notification.event);
-        // The same for every attempt. The id of a webhook must not have a dot in it.
-        let id = format!(
-            "{}-{}-{}",
-            notification.alert_id,
-            notification.event.as_str(),
-            notification.number
-        );
+        let id = notification.message_id();
         Ok(match &notification.target {
-            Target::Push { user_id } => return self.hand_over(user_id, &id, announcement).await,
-            Target::Webhook { url, .. } => self.webhook(notification, url, id, &announcement),
+            Target::Push { user_id } => {
+                return self
+                    .hand_over(notification, user_id, &id, announcement)
+                    .await;
+            }
+            Target::Webhook { url, .. } => self.webhook(notification, url, id, announcement),
             Target::Mqtt { topic } => {
                 let topic = topic.clone().unwrap_or_else(TopicTemplate::of_device);
-                let message = self.mqtt_message(alert, &topic, &announcement);
+                let message = self.mqtt_message(&topic, announcement);
                 Decision::Send(OutgoingAlert::Mqtt(message))
             }
             Target::Email { to } => {
@@ -199,7 +290,7 @@ impl AlertOutbox {
         notification: &Notification,
         url: &WebhookUrl,
         id: String,
-        announcement: &Announcement,
+        announcement: Announcement,
     ) -> Decision<OutgoingAlert> {
         let snapshot = self.alerts.0.registry.now();
         let definition = snapshot.get(&notification.definition_id);
@@ -212,13 +303,14 @@ impl AlertOutbox {
             secret,
             id,
             at: self.now().seconds(),
-            body: announcement.body.to_string(),
+            body: announcement.body,
         }))
     }
 
     /// Puts a push message into push's own outbox, in the commit that finishes the notification.
     async fn hand_over(
         &self,
+        notification: &Notification,
         user_id: &str,
         id: &str,
         announcement: Announcement,
@@ -228,18 +320,21 @@ impl AlertOutbox {
             (Ok(user), Ok(key)) => (user, key),
             (Err(error), _) | (_, Err(error)) => return Ok(refused(&error)),
         };
-        let data = match &announcement.body["data"] {
-            serde_json::Value::Object(data) => {
-                let named = ["alert_id", "definition_id", "device", "severity"];
-                let members = named.map(|name| (name.to_owned(), data[name].clone()));
-                Some(members.into_iter().collect())
-            }
-            _ => None,
+        let subject = match notification.event {
+            Event::Test => "test_id",
+            _ => "alert_id",
         };
+        let data = [
+            (subject, notification.alert_id.as_str()),
+            ("definition_id", notification.definition_id.as_str()),
+            ("device", announcement.device.as_str()),
+            ("severity", announcement.severity.as_str()),
+        ];
+        let data = data.map(|(name, text)| (name.to_owned(), text.into()));
         let message = push::Message::new(NewMessage {
             title: Some(announcement.title),
             body: Some(announcement.text),
-            data,
+            data: Some(data.into_iter().collect()),
             ..NewMessage::default()
         });
         let message = match message {
@@ -259,15 +354,10 @@ impl AlertOutbox {
         }
     }
 
-    fn mqtt_message(
-        &self,
-        alert: &Alert,
-        topic: &TopicTemplate,
-        announcement: &Announcement,
-    ) -> Message {
+    fn mqtt_message(&self, topic: &TopicTemplate, announcement: Announcement) -> Message {
         Message {
-            topic: topic.topic(&alert.device),
-            payload: Bytes::from(announcement.body.to_string()),
+            topic: topic.topic(&announcement.device),
+            payload: Bytes::from(announcement.body),
             delivery: DeliveryMode::AtLeastOnce,
             retain: false,
             publisher: Publisher::alerts(),
@@ -291,21 +381,10 @@ impl AlertOutbox {
 }
 
 fn email(to: &EmailAddress, id: String, announcement: Announcement) -> Email {
-    let data = &announcement.body["data"];
-    let line = |name: &str, label: &str| {
-        let value = data[name].as_str();
-        value.map(|value| format!("{label}: {value}\n"))
-    };
-    let lines = [
-        line("device", "Device"),
-        line("definition_name", "Definition"),
-        line("severity", "Severity"),
-        line("value", "Value"),
-        line("raised_at", "Raised"),
-        line("cleared_at", "Cleared"),
-        line("alert_id", "Alert"),
-    ];
-    let lines: String = lines.into_iter().flatten().collect();
+    let lines = announcement.lines.iter();
+    let lines: String = lines
+        .map(|(name, line)| format!("{name}: {line}\n"))
+        .collect();
     Email {
         to: to.clone(),
         id,
@@ -324,4 +403,14 @@ fn count(event: DeliveryEvent) {
         }
     };
     metrics::counter!("homeport_alert_notifications_total", "outcome" => outcome).increment(1);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn receiver_may_be_down_for_a_day() {
+        assert!(RETRIES.patience() > Duration::from_secs(24 * 60 * 60));
+    }
 }

@@ -1,6 +1,9 @@
 //! Storing a verdict: the watch, the alert that is raised or cleared, and its notifications, in one
 //! transaction. So an alert is raised once and cleared once, however often a change is seen.
 
+use std::collections::BTreeMap;
+
+use homeport_item::Value;
 use homeport_item::expression::{Condition as Expression, Path};
 use homeport_store::{
     Action, CancelReason, ConditionCheck, Put, StoreError, TransactError, Transaction,
@@ -99,6 +102,12 @@ impl Alerts {
             raised_at: now,
             cleared: None,
             acknowledged: None,
+            snooze: None,
+            snoozes: 0,
+            assignment: None,
+            comments: Vec::new(),
+            delivery_failed_at: (omitted.notifications && !definition.terms.targets.is_empty())
+                .then_some(now),
         };
         let due_at = definition.notify_at(now, watch.notified_at);
         let targets = definition.terms.targets.iter().enumerate();
@@ -155,25 +164,28 @@ impl Alerts {
                 reason: finding.reason,
                 value: finding.value,
             };
-            actions.push(clearing(&id, &cleared, self.0.settings.retention_secs).into());
             let due_at = definition.notify_at(now, None);
-            let known = self.notifications(&id).await?.into_iter().filter(|raised| {
-                let delivery = &raised.delivery;
+            // A target is notified once, whatever it was notified of before.
+            let mut known = BTreeMap::new();
+            for before in self.notifications(&id).await? {
+                let delivery = &before.delivery;
                 let is_known = delivery.next_at.is_some() || delivery.may_have_arrived();
-                raised.event == Event::Raised && is_known
+                if is_known && before.event != Event::Cleared {
+                    known.insert(before.number, before.target);
+                }
+            }
+            let notifications = known.iter().map(|(number, target)| {
+                let event = Event::Cleared;
+                Notification::queued(&id, &definition.id, event, *number, target, now, due_at)
             });
-            let notifications = known.map(|raised| {
-                Notification::queued(
-                    &id,
-                    &definition.id,
-                    Event::Cleared,
-                    raised.number,
-                    &raised.target,
-                    now,
-                    due_at,
-                )
-            });
-            actions.extend(self.outgoing(notifications.collect(), omitted)?);
+            let notifications: Vec<_> = notifications.collect();
+            let mut clearing = clearing(&id, &cleared, self.0.settings.retention_secs);
+            if omitted.notifications && !notifications.is_empty() {
+                let failed_at = Value::from(now.0);
+                clearing.update = clearing.update.set(schema::DELIVERY_FAILED_AT, failed_at);
+            }
+            actions.push(clearing.into());
+            actions.extend(self.outgoing(notifications, omitted)?);
             event = Some(Event::Cleared);
         }
         Ok(Transition {
@@ -184,7 +196,7 @@ impl Alerts {
     }
 
     /// Enqueues notifications. If the outbox is full they are stored as failed.
-    fn outgoing(
+    pub(in crate::alerts) fn outgoing(
         &self,
         mut notifications: Vec<Notification>,
         omitted: OmittedParts,
@@ -274,7 +286,7 @@ impl Transition {
         match self.event {
             Some(Event::Raised) => metrics::counter!(RAISED).increment(1),
             Some(Event::Cleared) => metrics::counter!(CLEARED).increment(1),
-            None => {}
+            Some(Event::SnoozeEnded | Event::Test) | None => {}
         }
     }
 }

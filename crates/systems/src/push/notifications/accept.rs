@@ -176,19 +176,43 @@ impl Push {
         key: &IdempotencyKey,
         digest: &str,
     ) -> Result<Option<Notification>, PushError> {
-        let get = Get::new(schema::NOTIFICATIONS, marker_key(user, key));
-        let Some(marker) = self.store.get(get).await.map_err(store_error)? else {
+        let Some(marker) = self.marker(user, key).await? else {
             return Ok(None);
         };
-        let text = |name: &str| marker.get(name).and_then(Value::as_str);
-        if text(schema::ASKED) != Some(digest) {
+        if marker.get(schema::ASKED).and_then(Value::as_str) != Some(digest) {
             return Err(PushError::KeyReused);
         }
-        let id = text(schema::NOTIFICATION_ID).and_then(|id| id.parse().ok());
-        let id = id.ok_or_else(|| {
+        self.marked(user, &marker).await.map(Some)
+    }
+
+    /// The notification that was accepted with a key, if it is still stored.
+    pub(crate) async fn accepted_with(
+        &self,
+        user: &UserId,
+        key: &IdempotencyKey,
+    ) -> Result<Option<Notification>, PushError> {
+        let Some(marker) = self.marker(user, key).await? else {
+            return Ok(None);
+        };
+        match self.marked(user, &marker).await {
+            Ok(notification) => Ok(Some(notification)),
+            Err(PushError::NotificationMissing) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn marker(&self, user: &UserId, key: &IdempotencyKey) -> Result<Option<Item>, PushError> {
+        let get = Get::new(schema::NOTIFICATIONS, marker_key(user, key));
+        self.store.get(get).await.map_err(store_error)
+    }
+
+    /// The notification that an idempotency key names.
+    async fn marked(&self, user: &UserId, marker: &Item) -> Result<Notification, PushError> {
+        let id = marker.get(schema::NOTIFICATION_ID).and_then(Value::as_str);
+        let id = id.and_then(|id| id.parse().ok()).ok_or_else(|| {
             PushError::Malformed("an idempotency key has no notification".to_owned())
         })?;
-        self.notification(user, &id).await.map(Some)
+        self.notification(user, &id).await
     }
 
     /// Pattern 4 for the ids alone: tokens are read when messages are sent.

@@ -26,8 +26,9 @@ use crate::time::EpochMillis;
 pub(in crate::push) static RETRIES: RetryPolicy = RetryPolicy {
     claim_ms: 2 * 60 * 1000,
     send_timeout: Duration::from_secs(60),
-    attempts_max: 12,
-    unanswered_max: 3,
+    // A day, the last hours of it every half an hour.
+    attempts_max: 60,
+    recognizes_repeats: false,
     backoff_first_ms: 1000,
     backoff_max_ms: 30 * 60 * 1000,
     count,
@@ -183,4 +184,14 @@ fn count(event: DeliveryEvent) {
         DeliveryEvent::Dropped => "dropped",
     };
     metrics::counter!("homeport_push_messages_total", "outcome" => outcome).increment(1);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn receiver_may_be_down_for_a_day() {
+        assert!(RETRIES.patience() > Duration::from_secs(24 * 60 * 60));
+    }
 }

@@ -28,8 +28,8 @@ use crate::time::EpochMillis;
 
 /// Open requests; a rule that wants more fails.
 pub const REQUESTS_MAX: usize = 10_000;
-/// Attempts before a request is given up.
-pub const REQUEST_ATTEMPTS_MAX: u32 = 12;
+/// Attempts before a request is given up, after a day.
+pub const REQUEST_ATTEMPTS_MAX: u32 = 34;
 
 /// How long a request is kept at most: three days.
 const RETENTION_SECS: i64 = 3 * 24 * 60 * 60;
@@ -43,7 +43,8 @@ static RETRIES: RetryPolicy = RetryPolicy {
     claim_ms: 60_000,
     send_timeout: Duration::from_secs(30),
     attempts_max: REQUEST_ATTEMPTS_MAX,
-    unanswered_max: REQUEST_ATTEMPTS_MAX,
+    // By the id of the request, as the Standard Webhooks specification recommends.
+    recognizes_repeats: true,
     backoff_first_ms: 5_000,
     backoff_max_ms: 60 * 60 * 1000,
     count,
@@ -366,4 +367,14 @@ fn count(event: DeliveryEvent) {
         DeliveryEvent::Failed | DeliveryEvent::Dropped => "given_up",
     };
     metrics::counter!("homeport_rule_requests_total", "outcome" => outcome).increment(1);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn receiver_may_be_down_for_a_day() {
+        assert!(RETRIES.patience() > Duration::from_secs(24 * 60 * 60));
+    }
 }
