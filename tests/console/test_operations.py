@@ -46,7 +46,7 @@ def test_alerts_are_selected_and_acknowledged(console, fleet):
     dialog = page.get_by_role("dialog", name="Acknowledge 2 alerts")
     dialog.get_by_label("Your name").fill("Robin")
     dialog.get_by_role("button", name="Acknowledge").click()
-    expect(page.get_by_text("acknowledged by Robin")).to_have_count(2)
+    expect(rows.filter(has_text="acknowledged by Robin")).to_have_count(2)
 
 
 def test_alert_is_snoozed_assigned_and_commented(console):
@@ -68,6 +68,7 @@ def test_alert_is_snoozed_assigned_and_commented(console):
     expect(page.get_by_text("to Kim by Robin")).to_be_visible()
     comments = page.get_by_role("region", name="Comments")
     comments.get_by_label("Comment").fill("The charger was off")
+    comments.get_by_label("Your name").fill("Robin")
     comments.get_by_role("button", name="Add comment").click()
     expect(comments.get_by_text("The charger was off")).to_be_visible()
 
