@@ -372,6 +372,93 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/chargers/decoders": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List payload decoders by name */
+        get: operations["list_decoders"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/chargers/decoders/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Test a payload decoder; nothing is stored */
+        post: operations["test_decoder"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/chargers/decoders/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a payload decoder */
+        get: operations["get_decoder"];
+        /** Create or replace a payload decoder */
+        put: operations["put_decoder"];
+        post?: never;
+        /** Delete a payload decoder; its versions stay readable */
+        delete: operations["delete_decoder"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/chargers/decoders/{name}/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the versions of a payload decoder, even of a deleted one */
+        get: operations["list_decoder_versions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/chargers/decoders/{name}/versions/{version}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a version of a payload decoder */
+        get: operations["get_decoder_version"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/chargers/events": {
         parameters: {
             query?: never;
@@ -384,6 +471,27 @@ export interface paths {
         put?: never;
         /** Store up to 100 events, each exactly once */
         post: operations["ingest_events"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/chargers/uplinks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Store up to 100 uplinks of AWS IoT Wireless as events, each exactly once
+         * @description Payload decoders turn payloads into events. An uplink that cannot be decoded is stored with the type
+         *     `undecoded_uplink`. An invalid uplink fails a request of its own, and is rejected in `results` of a list.
+         */
+        post: operations["ingest_uplinks"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2217,6 +2325,175 @@ export interface components {
             /** @example the state already has 128 reported attributes */
             reason: string;
         };
+        /** @description A payload decoder, or one of its versions. */
+        ChargerDecoder: {
+            created_at: string;
+            decoder: components["schemas"]["ChargerDecoderDocument"];
+            /** @description Whether this version is the deletion of the decoder */
+            deleted?: boolean;
+            /** @example evse-v1 */
+            name: string;
+            updated_at: string;
+            /**
+             * Format: int64
+             * @description Increases with every change
+             */
+            version: number;
+        };
+        /**
+         * @example {
+         *       "event_type_from": {
+         *         "offset": 0,
+         *         "type": "u8",
+         *         "values": {
+         *           "1": "telemetry",
+         *           "2": "boot"
+         *         }
+         *       },
+         *       "fields": [
+         *         {
+         *           "bits": {
+         *             "first": 0,
+         *             "length": 3
+         *           },
+         *           "name": "j1772_state",
+         *           "offset": 1,
+         *           "type": "u8",
+         *           "values": {
+         *             "0": "A",
+         *             "1": "B",
+         *             "2": "C"
+         *           }
+         *         },
+         *         {
+         *           "flags": {
+         *             "0": "fault_ground",
+         *             "1": "fault_overheat"
+         *           },
+         *           "name": "faults",
+         *           "offset": 2,
+         *           "type": "u8"
+         *         },
+         *         {
+         *           "name": "current_ma",
+         *           "offset": 3,
+         *           "type": "u16",
+         *           "unit": "mA"
+         *         }
+         *       ]
+         *     }
+         */
+        ChargerDecoderDocument: {
+            /** @description The uplinks that the decoder is for; all of them if empty */
+            applies_to?: {
+                devices?: string[];
+                f_ports?: number[];
+                /** @enum {string|null} */
+                network?: "sidewalk" | "lorawan" | null;
+                /** @description The first bytes of the payload */
+                prefix?: string | null;
+            };
+            description?: string | null;
+            /**
+             * @description Byte order; default `big`
+             * @enum {string}
+             */
+            endian?: "big" | "little";
+            /** @description Default `telemetry` */
+            event_type?: string | null;
+            /** @description A number in the payload that determines the event type */
+            event_type_from?: {
+                /** @description Some bits of a whole number; bit 0 is the least significant one */
+                bits?: {
+                    first: number;
+                    length: number;
+                } | null;
+                /** @enum {string|null} */
+                endian?: "big" | "little" | null;
+                /** @description Bytes before the number */
+                offset: number;
+                /** @enum {string} */
+                type: "u8" | "u16" | "u24" | "u32" | "u64" | "i8" | "i16" | "i24" | "i32" | "i64" | "f32" | "f64";
+                /** @description The event type for each number; `*` is for all others */
+                values: {
+                    [key: string]: string;
+                };
+            } | null;
+            fields: {
+                /** @description This is added after scaling */
+                add?: number | null;
+                /** @description Some bits of a whole number; bit 0 is the least significant one */
+                bits?: {
+                    first: number;
+                    length: number;
+                } | null;
+                /** @enum {string|null} */
+                endian?: "big" | "little" | null;
+                /** @description The name of each bit */
+                flags?: {
+                    [key: string]: string;
+                } | null;
+                /** @enum {string|null} */
+                flags_as?: "booleans" | "list" | null;
+                name: string;
+                /** @description Bytes before the number */
+                offset: number;
+                /** @description Whether payloads may end before the field */
+                optional?: boolean;
+                /** @description The number is multiplied by this */
+                scale?: number | null;
+                /** @enum {string} */
+                type: "u8" | "u16" | "u24" | "u32" | "u64" | "i8" | "i16" | "i24" | "i32" | "i64" | "f32" | "f64";
+                /** @description For readers of the decoder */
+                unit?: string | null;
+                /** @description The text for each number; `*` is for all others */
+                values?: {
+                    [key: string]: string;
+                } | null;
+            }[];
+            /**
+             * @description What the payload contains; default `bytes`
+             * @enum {string}
+             */
+            payload?: "bytes" | "hex_text";
+        };
+        ChargerDecoderList: {
+            decoders: components["schemas"]["ChargerDecoder"][];
+            /** @description Cursor of the next page; absent on the last page */
+            next_cursor?: string | null;
+        };
+        /**
+         * @description A decoder and a payload to test it on. Send the decoder itself or the name of a stored one, and the payload in one
+         *     of two forms.
+         */
+        ChargerDecoderTest: {
+            decoder?: components["schemas"]["ChargerDecoderDocument"] | null;
+            /** @example evse-v1 */
+            name?: string | null;
+            /** @example AQIDPoA= */
+            payload_base64?: string | null;
+            /** @example 0102033e80 */
+            payload_hex?: string | null;
+        };
+        /** @description The result of a test. */
+        ChargerDecoderTestResult: {
+            data?: Record<string, never> | null;
+            /** @description Whether the decoder can read the payload */
+            decoded: boolean;
+            /** @example telemetry */
+            event_type?: string | null;
+            /**
+             * @description The field that failed; `event_type`, `payload` or `data` for other failures
+             * @example current_ma
+             */
+            field?: string | null;
+            /** @example needs bytes 2 to 3, and the payload has 2 bytes */
+            reason?: string | null;
+        };
+        ChargerDecoderVersionList: {
+            /** @description Newest first */
+            versions: components["schemas"]["ChargerDecoder"][];
+        };
         /** @description A stored event. */
         ChargerEvent: {
             data: Record<string, never>;
@@ -2233,6 +2510,8 @@ export interface components {
              * @description Milliseconds since 1970
              */
             timestamp_utc_ms: number;
+            /** @description The uplink that the event was decoded from: its message, and the decoder with its version */
+            uplink?: Record<string, never> | null;
             wireless_device_id?: string | null;
         };
         ChargerEventList: {
@@ -2254,6 +2533,11 @@ export interface components {
             timestamp_mt?: string | null;
             /** Format: int64 */
             timestamp_utc_ms?: number | null;
+            /**
+             * @description Why an uplink is stored as `undecoded_uplink`
+             * @example decoder evse-v1: current_ma: needs bytes 2 to 3, and the payload has 2 bytes
+             */
+            undecoded?: string | null;
         };
         /** @description Results of an ingest. */
         ChargerEventResults: {
@@ -2274,6 +2558,47 @@ export interface components {
         ChargerStatePatch: {
             [key: string]: unknown;
         };
+        /**
+         * @description A message of AWS IoT Wireless; other members are stored as they are
+         * @example {
+         *       "PayloadData": "AQIDPoA=",
+         *       "WirelessDeviceId": "b319d001-6b08-4d88-b4ca-4d2d98a6d43c",
+         *       "WirelessMetadata": {
+         *         "Sidewalk": {
+         *           "Seq": 7,
+         *           "Timestamp": "2026-02-21T21:30:00.295Z"
+         *         }
+         *       }
+         *     }
+         */
+        ChargerUplink: {
+            PayloadData: string;
+            WirelessDeviceId: string;
+            WirelessMetadata: {
+                /** @description Other members are stored as they are */
+                Sidewalk: {
+                    /** Format: int64 */
+                    Seq?: number | null;
+                    /** Format: date-time */
+                    Timestamp?: string | null;
+                };
+            } | {
+                /** @description Other members are stored as they are */
+                LoRaWAN: {
+                    /** Format: int64 */
+                    FCnt?: number | null;
+                    FPort?: number | null;
+                    /** Format: date-time */
+                    Timestamp?: string | null;
+                };
+            };
+        };
+        /** @description One uplink, or up to 100 of them */
+        ChargerUplinks: {
+            uplinks: (components["schemas"]["ChargerUplink"] | unknown)[];
+        } | (components["schemas"]["ChargerUplink"] & {
+            uplinks?: null;
+        });
         /** @description Which devices to delete. */
         CleanUp: {
             /** @description Count only */
@@ -6398,6 +6723,692 @@ export interface operations {
             };
         };
     };
+    list_decoders: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items on a page */
+                limit?: number;
+                /** @description Cursor that the previous page returned */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of decoders */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChargerDecoderList"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    test_decoder: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChargerDecoderTest"];
+            };
+        };
+        responses: {
+            /** @description The event, or the field that failed */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChargerDecoderTestResult"];
+                };
+            };
+            /** @description Invalid decoder or payload; the detail names the place */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Decoder not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_decoder: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Decoder name */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The decoder */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChargerDecoder"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Decoder not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    put_decoder: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `ETag` of the version to change; the request fails with 412 if the rule has another version */
+                "If-Match"?: string;
+            };
+            path: {
+                /** @description Decoder name */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChargerDecoderDocument"];
+            };
+        };
+        responses: {
+            /** @description The decoder */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChargerDecoder"];
+                };
+            };
+            /** @description The new decoder */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChargerDecoder"];
+                };
+            };
+            /** @description Invalid decoder; the detail names the place */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Decoder not found; only with `If-Match` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There are too many decoders */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The decoder has another version */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_decoder: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `ETag` of the version to change; the request fails with 412 if the rule has another version */
+                "If-Match"?: string;
+            };
+            path: {
+                /** @description Decoder name */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Decoder not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The decoder has another version */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_decoder_versions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Decoder name */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The newest 100 versions */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChargerDecoderVersionList"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Decoder not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_decoder_version: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+                /** @description Version */
+                version: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The version */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChargerDecoder"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Version not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_fleet_events: {
         parameters: {
             query: {
@@ -6506,6 +7517,102 @@ export interface operations {
         };
         responses: {
             /** @description The result for each event */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChargerEventResults"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid API key or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credentials do not permit this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    ingest_uplinks: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChargerUplinks"];
+            };
+        };
+        responses: {
+            /** @description The result for each uplink */
             200: {
                 headers: {
                     [name: string]: unknown;

@@ -277,6 +277,38 @@ resource "aws_dynamodb_table" "evse_daily_stats" {
   }
 }
 
+resource "aws_dynamodb_table" "homeport_charger_decoders" {
+  name                        = "homeport-charger-decoders"
+  billing_mode                = "PAY_PER_REQUEST"
+  hash_key                    = "pk"
+  range_key                   = "sk"
+  deletion_protection_enabled = var.deletion_protection
+  tags                        = var.tags
+
+  attribute {
+    name = "pk"
+    type = "S"
+  }
+
+  attribute {
+    name = "sk"
+    type = "S"
+  }
+
+  point_in_time_recovery {
+    enabled = var.point_in_time_recovery
+  }
+
+  server_side_encryption {
+    enabled     = var.kms_key_arn != null
+    kms_key_arn = var.kms_key_arn
+  }
+
+  lifecycle {
+    prevent_destroy = true
+  }
+}
+
 resource "aws_dynamodb_table" "photoeditor_dev_device_tokens" {
   name                        = "photoeditor-dev-device-tokens"
   billing_mode                = "PAY_PER_REQUEST"
@@ -1016,6 +1048,7 @@ data "aws_iam_policy_document" "homeport_1" {
       aws_dynamodb_table.evse_device_state.arn,
       aws_dynamodb_table.evse_devices.arn,
       aws_dynamodb_table.evse_daily_stats.arn,
+      aws_dynamodb_table.homeport_charger_decoders.arn,
       aws_dynamodb_table.photoeditor_dev_device_tokens.arn,
       aws_dynamodb_table.homeport_notifications.arn,
       aws_dynamodb_table.awsh_recordstore_dev.arn,
@@ -1114,6 +1147,19 @@ data "aws_iam_policy_document" "homeport_1" {
     ]
     resources = [
       aws_dynamodb_table.evse_devices.arn,
+    ]
+  }
+
+  statement {
+    actions = [
+      "dynamodb:DeleteItem",
+      "dynamodb:GetItem",
+      "dynamodb:PutItem",
+      "dynamodb:Query",
+      "dynamodb:UpdateItem",
+    ]
+    resources = [
+      aws_dynamodb_table.homeport_charger_decoders.arn,
     ]
   }
 

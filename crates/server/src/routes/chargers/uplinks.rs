@@ -66,7 +66,10 @@ pub(in crate::routes) async fn ingest_uplinks(
     let mut results = Vec::with_capacity(checked.len());
     for checked in checked {
         results.push(match checked {
-            Err(invalid) if !is_list => return Err(invalid.into()),
+            Err(invalid) if !is_list => {
+                metrics::charger_event("rejected");
+                return Err(invalid.into());
+            }
             Err(invalid) => rejected(invalid),
             Ok(_) => outcomes.next().map_or_else(|| result(None), uplink_result),
         });
