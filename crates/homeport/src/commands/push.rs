@@ -73,7 +73,7 @@ impl Devices {
 
     /// Creates missing tables, which the runbook checks first.
     async fn in_store(backend: Backend, settings: &Settings) -> anyhow::Result<Self> {
-        let tables = schema::tables(&settings.push.table);
+        let tables = schema::tables(&settings.push.table, settings.push.broadcast_index);
         backend.store.ensure_tables(&tables).await?;
         let push = Push::new(
             Arc::clone(&backend.store),

@@ -173,7 +173,7 @@ impl World {
         let clock: Arc<dyn Clock> = Arc::clone(&self.clock) as _;
         let store = open(&self.directory, &clock);
         let settings = Settings::default();
-        let tables = schema::tables(&settings.table);
+        let tables = schema::tables(&settings.table, settings.broadcast_index);
         store.ensure_tables(&tables).await.expect("tables");
         let push = Push::new(store, clock, settings);
         let worker = Worker::new(push.clone(), Arc::clone(&self.gate) as _);
@@ -682,7 +682,7 @@ async fn worker_runs_and_stops() {
     let directory = tempfile::tempdir().expect("a directory");
     let store = open(&directory, &clock);
     let settings = Settings::default();
-    let tables = schema::tables(&settings.table);
+    let tables = schema::tables(&settings.table, settings.broadcast_index);
     store.ensure_tables(&tables).await.expect("tables");
     let push = Push::new(store, clock, settings);
     register(&push, 1, "phone").await;
@@ -705,9 +705,6 @@ async fn worker_runs_and_stops() {
     let ended = tokio::time::timeout(WITHIN, working).await;
     ended.expect("it stops").expect("no panic");
     let page = push.notifications(&user(1), 1, None).await.expect("a page");
-    assert_eq!(
-        page.items[0].devices[0].delivery.state,
-        DeliveryState::Sent
-    );
+    assert_eq!(page.items[0].devices[0].delivery.state, DeliveryState::Sent);
     assert_eq!(stand_in.accepted_count(), 1);
 }

@@ -95,7 +95,7 @@ impl Delivery {
         self.next_at.is_some_and(|next| next <= now)
     }
 
-    pub(super) fn is_unsent(&self) -> bool {
+    pub(crate) fn is_unsent(&self) -> bool {
         matches!(self.state, DeliveryState::Queued | DeliveryState::Sending)
     }
 

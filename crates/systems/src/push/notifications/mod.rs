@@ -1,10 +1,12 @@
 //! Notifications: their content, accepting them, and how they are stored.
 
 mod accept;
+mod idempotency;
 mod message;
-mod notification;
+pub(super) mod notification;
 pub(super) mod stored;
 
 pub use accept::Accepted;
+pub(super) use idempotency::{Added, KeyMarker};
 pub use message::{InterruptionLevel, Message, NewMessage, Priority};
 pub use notification::{DeviceDelivery, Notification, NotificationId};
