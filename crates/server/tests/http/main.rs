@@ -15,6 +15,8 @@ mod jwks;
 mod jwks_rsa;
 mod policy;
 mod push;
+mod push_broadcast;
+mod push_broadcast_delivery;
 mod push_delivery;
 mod records;
 mod rules;

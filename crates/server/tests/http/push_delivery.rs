@@ -32,7 +32,7 @@ const CLAIM_MS: i64 = 2 * 60 * 1000;
 
 /// Where a process ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cut {
+pub(crate) enum Cut {
     /// The message is claimed, and its request has not left.
     BeforeSend,
     /// Expo has answered, and nobody has written it down.
@@ -42,7 +42,7 @@ enum Cut {
 }
 
 /// The client, with a place where the process can end.
-struct Gate {
+pub(crate) struct Gate {
     expo: Expo,
     next: Mutex<Option<Cut>>,
     reached: Notify,
@@ -86,11 +86,11 @@ struct Process {
     push: Push,
 }
 
-struct World {
+pub(crate) struct World {
     process: Option<Process>,
     gate: Arc<Gate>,
-    stand_in: ExpoStandIn,
-    clock: Arc<ManualClock>,
+    pub(crate) stand_in: ExpoStandIn,
+    pub(crate) clock: Arc<ManualClock>,
     directory: tempfile::TempDir,
 }
 
@@ -147,7 +147,7 @@ fn says(fate: &DeviceDelivery, text: &str) -> bool {
 }
 
 impl World {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let clock = Arc::new(ManualClock::at_ms(NOW_MS));
         let stand_in = ExpoStandIn::new(Arc::clone(&clock) as _, None);
         let url = serve_stand_in(&stand_in).await;
@@ -168,7 +168,7 @@ impl World {
     }
 
     /// Ends the process, closes its store, and starts another on what is on the disk.
-    async fn restart(&mut self) {
+    pub(crate) async fn restart(&mut self) {
         self.process = None;
         let clock: Arc<dyn Clock> = Arc::clone(&self.clock) as _;
         let store = open(&self.directory, &clock);
@@ -182,16 +182,16 @@ impl World {
         self.clock.advance_ms(1000);
     }
 
-    fn push(&self) -> &Push {
+    pub(crate) fn push(&self) -> &Push {
         &self.process.as_ref().expect("it runs").push
     }
 
-    fn cut(&self, at: Cut) {
-        *self.gate.next.lock().expect("no panic") = Some(at);
+    pub(crate) fn cut(&self, at: impl Into<Option<Cut>>) {
+        *self.gate.next.lock().expect("no panic") = at.into();
     }
 
     /// A turn of the worker; `None` when the process ended in the middle of it.
-    async fn turn(&mut self) -> Option<Turn> {
+    pub(crate) async fn turn(&mut self) -> Option<Turn> {
         let worker = &mut self.process.as_mut().expect("it runs").worker;
         let taking = async {
             tokio::select! {
@@ -210,7 +210,7 @@ impl World {
     }
 
     /// Goes on, from one time that something is due to the next, until nothing is.
-    async fn finish(&mut self) {
+    pub(crate) async fn finish(&mut self) {
         for _ in 0..TURNS_MAX {
             let turn = self.turn().await.expect("nothing ends it");
             let Some(next) = turn.next_at else {
@@ -250,7 +250,7 @@ impl World {
         self.stand_in.accepted_for(&token(number, "phone")).len()
     }
 
-    async fn open_count(&self) -> i64 {
+    pub(crate) async fn open_count(&self) -> i64 {
         self.push()
             .check_table()
             .await
@@ -589,10 +589,10 @@ async fn large_audience_is_paced() {
 }
 
 /// Numbers that look random and are the same in every run.
-struct Dice(u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005);
         self.0 = self.0.wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % limit
@@ -650,7 +650,7 @@ async fn failures_and_restarts_lose_nothing() {
             let pause = hours[usize::try_from(dice.below(4)).expect("small")];
             world.clock.advance_ms(pause);
         }
-        *world.gate.next.lock().expect("no panic") = None;
+        world.cut(None);
         world.finish().await;
         assert_eq!(world.open_count().await, 0, "seed {seed}");
         let mut repeated = 0;

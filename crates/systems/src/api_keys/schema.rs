@@ -25,8 +25,10 @@ pub const SYSTEM: &str = "system";
 pub const SCOPES: &str = "scopes";
 pub const PERMISSIONS: &str = "permissions";
 
-/// The system whose keys have permissions.
+/// The system whose keys can be allowed to send commands and to subscribe to all things.
 pub(super) const TELEMETRY: &str = "telemetry";
+/// The system whose keys can be allowed to send broadcasts.
+pub(super) const PUSH: &str = "push";
 
 #[must_use]
 pub fn api_keys() -> TableSchema {

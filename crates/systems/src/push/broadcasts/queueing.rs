@@ -34,8 +34,10 @@ pub(in crate::push) enum Queued {
     Devices(usize),
     /// There are no more.
     Last(usize),
-    /// The outbox is too full, or another worker was faster.
-    Nothing,
+    /// Nothing, until other notifications finish.
+    OutboxFull,
+    /// Nothing, because something changed meanwhile. The next attempt reads it again.
+    Conflict,
 }
 
 /// What one step writes.
@@ -56,13 +58,13 @@ impl Push {
     ) -> Result<Queued, PushError> {
         let mut broadcast = self.broadcast_with_id(id).await?;
         let Some(walk) = broadcast.walk.take() else {
-            return Ok(Queued::Nothing);
+            return Ok(Queued::Conflict);
         };
         let max = i64::try_from(self.settings.outbox_max / OUTBOX_SHARE).unwrap_or(i64::MAX);
         let open_max = max.max(1);
         let room = open_max - self.outbox.open_count().await.map_err(store_error)?;
         if room <= 0 {
-            return Ok(Queued::Nothing);
+            return Ok(Queued::OutboxFull);
         }
         // After a change of the setting it starts again: users who were met before have their notification.
         let has_index = self.settings.broadcast_index;
@@ -90,7 +92,7 @@ impl Push {
         Ok(if is_committed {
             queued
         } else {
-            Queued::Nothing
+            Queued::Conflict
         })
     }
 

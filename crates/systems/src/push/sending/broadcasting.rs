@@ -14,8 +14,8 @@ const WAITING_MAX: usize = 200;
 const STEPS_MAX: usize = 10;
 /// How often devices that other programs wrote are added to the index.
 const FILL_EVERY_MS: i64 = 24 * 60 * 60 * 1000;
-/// When to try again after the outbox was too full for a broadcast.
-const HELD_UP_MS: i64 = 1000;
+/// When to try again after someone else changed a broadcast or its devices.
+const CONFLICT_PAUSE_MS: i64 = 1000;
 
 /// Where the worker is in filling the index. It starts again with the process, which repeats no write.
 pub(super) struct Broadcasting {
@@ -75,18 +75,20 @@ impl Broadcasting {
                 break;
             }
             let queued = push.queue_next_devices(&broadcast.id).await?;
-            let (Queued::Devices(devices) | Queued::Last(devices)) = queued else {
-                break;
+            let devices = match queued {
+                Queued::Devices(devices) | Queued::Last(devices) => devices,
+                Queued::OutboxFull => break,
+                Queued::Conflict => {
+                    progress.next_at = Some(EpochMillis(push.now().0 + CONFLICT_PAUSE_MS));
+                    break;
+                }
             };
             waiting += devices;
             progress.devices += devices;
             progress.next_at = Some(push.now());
             if matches!(queued, Queued::Last(_)) {
-                return Ok(progress);
+                break;
             }
-        }
-        if progress.next_at.is_none() {
-            progress.next_at = Some(EpochMillis(push.now().0 + HELD_UP_MS));
         }
         Ok(progress)
     }
