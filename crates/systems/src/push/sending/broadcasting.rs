@@ -83,6 +83,8 @@ impl Broadcasting {
                     break;
                 }
             };
+            metrics::counter!("homeport_push_broadcast_devices_total")
+                .increment(u64::try_from(devices).unwrap_or(u64::MAX));
             waiting += devices;
             progress.devices += devices;
             progress.next_at = Some(push.now());
