@@ -9,7 +9,7 @@ const HOUR_MS: i64 = 3_600_000;
 /// A name that no route knows, and that resembles no other.
 const UNKNOWN: &str = "zzzzzzzzzzzz";
 /// Schemas whose members a design document or AWS IoT fixes in another form.
-const OTHER_SPELLING: [&str; 21] = [
+const OTHER_SPELLING: [&str; 22] = [
     "NewRule",
     "PushDevice",
     "RecordsError",
@@ -28,6 +28,7 @@ const OTHER_SPELLING: [&str; 21] = [
     "RuleReplay",
     "RuleVersion",
     "RuleVersionList",
+    "SendBroadcast",
     "SendNotification",
     "StatementTestResult",
     "TestStatement",
@@ -60,7 +61,7 @@ fn path_value(name: &str) -> &'static str {
         "gid" | "did" | "jid" => "5YXd4XZ0",
         "user_id" => "anna",
         "key_id" => "550e8400-e29b-41d4-a716-446655440000",
-        "definition_id" | "alert_id" | "notification_id" => {
+        "definition_id" | "alert_id" | "notification_id" | "broadcast_id" => {
             "1800000000000-7c9e6679-7425-40de-944b-e07fc1f90ae7"
         }
         "name" => "policy",

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use homeport_engine::{Engine, Options};
+use homeport_engine::{Engine, OpenError, Options};
 use homeport_server::Expo;
 use homeport_simulate::expo_stand_in::{ExpoStandIn, Fault, FaultKind, Outcome};
 use homeport_store::{Clock, ManualClock, Store, SystemClock};
@@ -94,13 +94,23 @@ pub(crate) struct World {
     directory: tempfile::TempDir,
 }
 
-fn open(directory: &tempfile::TempDir, clock: &Arc<dyn Clock>) -> Arc<dyn Store> {
-    let options = Options {
-        clock: Arc::clone(clock),
-        background_sweep: false,
-        ..Options::default()
+async fn open(directory: &tempfile::TempDir, clock: &Arc<dyn Clock>) -> Arc<dyn Store> {
+    let opening = async {
+        loop {
+            let options = Options {
+                clock: Arc::clone(clock),
+                background_sweep: false,
+                ..Options::default()
+            };
+            match Engine::open(directory.path(), options) {
+                // A read of the process before ends after it.
+                Err(OpenError::Locked(_)) => tokio::time::sleep(Duration::from_millis(5)).await,
+                opened => return opened.expect("opens"),
+            }
+        }
     };
-    Arc::new(Engine::open(directory.path(), options).expect("opens"))
+    let opened = tokio::time::timeout(WITHIN, opening).await;
+    Arc::new(opened.expect("the store is free again"))
 }
 
 fn user(number: usize) -> UserId {
@@ -171,7 +181,7 @@ impl World {
     pub(crate) async fn restart(&mut self) {
         self.process = None;
         let clock: Arc<dyn Clock> = Arc::clone(&self.clock) as _;
-        let store = open(&self.directory, &clock);
+        let store = open(&self.directory, &clock).await;
         let settings = Settings::default();
         let tables = schema::tables(&settings.table, settings.broadcast_index);
         store.ensure_tables(&tables).await.expect("tables");
@@ -680,7 +690,7 @@ async fn worker_runs_and_stops() {
     let stand_in = ExpoStandIn::new(Arc::clone(&clock), None);
     let url = serve_stand_in(&stand_in).await;
     let directory = tempfile::tempdir().expect("a directory");
-    let store = open(&directory, &clock);
+    let store = open(&directory, &clock).await;
     let settings = Settings::default();
     let tables = schema::tables(&settings.table, settings.broadcast_index);
     store.ensure_tables(&tables).await.expect("tables");

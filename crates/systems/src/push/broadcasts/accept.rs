@@ -1,6 +1,6 @@
 //! Accepting, reading and cancelling broadcasts.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use homeport_item::Value;
 use homeport_item::expression::{KeyCondition, Projection, SortCondition};
@@ -49,7 +49,7 @@ impl Push {
             started_at: None,
             finished_at: None,
             devices: DeviceCounts::default(),
-            failures: Default::default(),
+            failures: BTreeMap::new(),
             steps: Vec::new(),
             walk: Some(Walk::start(platform, self.settings.broadcast_index)),
             open_notifications: 0,
