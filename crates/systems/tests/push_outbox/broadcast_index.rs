@@ -91,35 +91,34 @@ async fn only_active_devices_are_in_the_index() {
 
 #[tokio::test]
 async fn devices_of_other_programs_are_added() {
+    /// More than one page.
+    const FOREIGN: usize = 520;
     let world = indexed().await;
-    for number in 0..30 {
-        world
-            .put_foreign(&format!("user-{number}"), &number.to_string(), "ios")
-            .await;
+    for number in 0..FOREIGN {
+        let user = format!("user-{number}");
+        world.put_foreign(&user, &number.to_string(), "ios").await;
     }
     world.put_foreign("user-web", "web", "web").await;
     world.broadcast(None).await;
     world.run(&mut world.worker()).await;
-    assert_eq!(world.reached().len(), 30);
-    assert_eq!(
-        world.active_platform("user-7", "phone").await.as_deref(),
-        Some("ios")
-    );
-    // A day later the worker looks again, and a device that was switched off by its own program gets nothing.
-    world.put_foreign("user-30", "30", "android").await;
+    assert_eq!(world.reached().len(), FOREIGN);
+    let indexed = world.active_platform("user-7", "phone").await;
+    assert_eq!(indexed.as_deref(), Some("ios"));
+    // A later process looks again. A device that its own program switched off gets nothing.
+    world.put_foreign("user-new", "new", "android").await;
     let key = Item::new()
         .with("userId", "user-7")
         .with("deviceId", "phone");
     let off = homeport_item::expression::Update::new().set("isActive", false);
     let off = Update::new(Settings::default().table, key, off);
     world.fixture.store.update(off).await.expect("off");
-    let mut worker = world.worker();
     world.broadcast(None).await;
-    world.run(&mut worker).await;
+    world.run(&mut world.worker()).await;
     let tokens = world.tokens();
-    assert_eq!(tokens.len(), 30 + 30);
-    assert!(tokens[30..].contains(&"ExponentPushToken[30]".to_owned()));
-    assert!(!tokens[30..].contains(&"ExponentPushToken[7]".to_owned()));
+    let later = &tokens[FOREIGN..];
+    assert_eq!(later.len(), FOREIGN);
+    assert!(later.contains(&"ExponentPushToken[new]".to_owned()));
+    assert!(!later.contains(&"ExponentPushToken[7]".to_owned()));
 }
 
 #[tokio::test]
