@@ -1030,6 +1030,65 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/push/broadcasts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List broadcasts, the newest first */
+        get: operations["list_broadcasts"];
+        put?: never;
+        /**
+         * Send a message to every active device, or to those of a platform
+         * @description The broadcast runs in the background. Devices that register after it was accepted do not get it. API keys need the
+         *     permission `send_broadcasts`.
+         */
+        post: operations["send_broadcast"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/push/broadcasts/{broadcast_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a broadcast and its progress */
+        get: operations["get_broadcast"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/push/broadcasts/{broadcast_id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel a broadcast: what is not sent yet is not sent any more
+         * @description Cancelling it again changes nothing. API keys need the permission `send_broadcasts`.
+         */
+        post: operations["cancel_broadcast"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/push/check": {
         parameters: {
             query?: never;
@@ -2283,6 +2342,69 @@ export interface components {
         };
         /** @description An attribute value in DynamoDB's JSON, such as `{"S": "text"}`. */
         AttributeValue: Record<string, never>;
+        /** @description A broadcast and its progress. */
+        Broadcast: {
+            broadcast_id: string;
+            created_at: string;
+            devices: components["schemas"]["BroadcastDevices"];
+            /**
+             * @description Failed devices by the code of the reason
+             * @example {
+             *       "DeviceNotRegistered": 3
+             *     }
+             */
+            failures: {
+                [key: string]: number;
+            };
+            /** @description Time at which the last delivery finished */
+            finished_at?: string | null;
+            /** @description The message as sent to Expo */
+            message: Record<string, never>;
+            /**
+             * @description `all`, `ios` or `android`
+             * @example all
+             */
+            platform: string;
+            /** @description Time at which the first devices were looked up */
+            started_at?: string | null;
+            state: components["schemas"]["PushBroadcastState"];
+            trace: components["schemas"]["NotificationStep"][];
+        };
+        /** @description Devices by the state of their delivery. */
+        BroadcastDevices: {
+            /**
+             * Format: int64
+             * @description Apple or Google took the message
+             */
+            delivered: number;
+            /**
+             * Format: int64
+             * @description Not sent, because the broadcast was cancelled or the user was erased
+             */
+            dropped: number;
+            /** Format: int64 */
+            failed: number;
+            /**
+             * Format: int64
+             * @description Devices that were found so far: the sum of the others
+             */
+            found: number;
+            /**
+             * Format: int64
+             * @description Not sent yet, or being sent
+             */
+            queued: number;
+            /**
+             * Format: int64
+             * @description Expo took the message; its receipt is missing
+             */
+            sent: number;
+        };
+        BroadcastList: {
+            broadcasts: components["schemas"]["Broadcast"][];
+            /** @description Cursor of the next page; absent on the last page */
+            next_cursor?: string | null;
+        };
         /** @description Capabilities of a device. */
         CapabilitiesBody: {
             /**
@@ -2631,8 +2753,8 @@ export interface components {
             all?: boolean;
             /** @description Description */
             description?: string | null;
-            /** @description Only for telemetry: `send_commands` sends commands to things; `subscribe_fleet` subscribes to the topics of all things at once, which needs a key of the whole system */
-            permissions?: ("send_commands" | "subscribe_fleet")[];
+            /** @description For telemetry: `send_commands` sends commands to things; `subscribe_fleet` subscribes to the topics of all things at once. For push: `send_broadcasts` sends to the devices of all users. The last two need a key of the whole system */
+            permissions?: ("send_commands" | "subscribe_fleet" | "send_broadcasts")[];
             /** @description Hardware ids, SC-IDs or UUIDs of chargers, thing names, group ids or user ids that the key may read and write */
             scopes?: string[];
             /**
@@ -3311,6 +3433,8 @@ export interface components {
         };
         /** @description A notification and its delivery state. */
         Notification: {
+            /** @description The broadcast that it is part of */
+            broadcast_id?: string | null;
             created_at: string;
             devices: components["schemas"]["NotificationFate"][];
             /** @description Time at which delivery to all devices finished */
@@ -3467,9 +3591,23 @@ export interface components {
             status: string;
             topic: string;
         };
+        /**
+         * @description The devices that get a broadcast: those of one platform, or all
+         * @enum {string}
+         */
+        PushAudience: "all" | "ios" | "android";
+        /**
+         * @description Where a broadcast is: it waits for earlier ones, runs, has ended, or was cancelled
+         * @enum {string}
+         */
+        PushBroadcastState: "queued" | "running" | "finished" | "cancelled";
         /** @description Counts of the device table and the outbox, and the devices of a user. */
         PushCheck: {
             active: number;
+            /** @description Active devices with Android */
+            active_android: number;
+            /** @description Active devices with iOS: those that a broadcast to this platform reaches */
+            active_ios: number;
             devices: number;
             /**
              * Format: int64
@@ -4246,6 +4384,45 @@ export interface components {
              * @default 100
              */
             limit: number | null;
+        };
+        /**
+         * @description A message in Expo's format and its audience. The message has a title, a body, data, a badge or
+         *     `_contentAvailable`, and at most 4096 bytes of JSON.
+         */
+        SendBroadcast: {
+            /** @description Wake the iOS app in the background */
+            _contentAvailable?: boolean | null;
+            /** Format: int32 */
+            badge?: number | null;
+            body?: string | null;
+            /** @description Category of the notification, which defines its buttons */
+            categoryId?: string | null;
+            /** @description Android's notification channel */
+            channelId?: string | null;
+            /** @description Data for the app */
+            data?: Record<string, never> | null;
+            /**
+             * Format: int32
+             * @description Time at which the message expires, in seconds since 1970; `ttl` takes precedence
+             */
+            expiration?: number | null;
+            /** @description Android drawable that is shown as the icon */
+            icon?: string | null;
+            interruptionLevel?: components["schemas"]["PushInterruptionLevel"] | null;
+            /** @description Whether an extension of the iOS app may change the notification */
+            mutableContent?: boolean | null;
+            platform?: components["schemas"]["PushAudience"] | null;
+            priority?: components["schemas"]["PushPriority"] | null;
+            richContent?: components["schemas"]["PushRichContent"] | null;
+            /** @example default */
+            sound?: string | null;
+            subtitle?: string | null;
+            title?: string | null;
+            /**
+             * Format: int32
+             * @description How long Expo may retry delivery, in seconds
+             */
+            ttl?: number | null;
         };
         /** @description A command to a thing. */
         SendCommand: {
@@ -12103,6 +12280,410 @@ export interface operations {
                 };
             };
             /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_broadcasts: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items on a page */
+                limit?: number;
+                /** @description Cursor that the previous page returned */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of broadcasts */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BroadcastList"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid API key or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credentials do not permit this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    send_broadcast: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeat with the same key within 30 days does not send another broadcast */
+                "Idempotency-Key"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SendBroadcast"];
+            };
+        };
+        responses: {
+            /** @description Accepted earlier with this idempotency key */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Broadcast"];
+                };
+            };
+            /** @description Accepted durably */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Broadcast"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid API key or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credentials do not permit this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The idempotency key was used for another message, or too many broadcasts are unfinished */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_broadcast: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Broadcast id */
+                broadcast_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The broadcast */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Broadcast"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid API key or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credentials do not permit this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Broadcast not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    cancel_broadcast: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Broadcast id */
+                broadcast_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The cancelled broadcast */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Broadcast"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid API key or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credentials do not permit this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Broadcast not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The broadcast is finished */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests with this API key, or too many wrong admin tokens */
             429: {
                 headers: {
                     [name: string]: unknown;

@@ -481,7 +481,7 @@ pub(crate) struct CreateArguments {
     #[arg(long, conflicts_with = "scopes")]
     pub(crate) all: bool,
 
-    /// Permission of a telemetry key: send_commands, or subscribe_fleet with --all; may be repeated
+    /// Permission of a telemetry key: send_commands, or subscribe_fleet with --all; of a push key: send_broadcasts with --all; may be repeated
     #[arg(long = "permission", value_name = "NAME")]
     pub(crate) permissions: Vec<String>,
 

@@ -18,7 +18,7 @@ async fn with_store(data: &Path, work: impl AsyncFnOnce(&Engine)) {
 async fn register(data: &Path) {
     with_store(data, async |engine| {
         let store: Arc<dyn homeport_store::Store> = Arc::new(engine.clone());
-        let tables = schema::tables(&Settings::default().table);
+        let tables = schema::tables(&Settings::default().table, false);
         store.ensure_tables(&tables).await.expect("tables");
         let push = Push::new(store, Arc::new(SystemClock), Settings::default());
         let device = NewDevice {

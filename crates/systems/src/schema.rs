@@ -41,11 +41,13 @@ pub struct System {
     pub tables: Vec<UsedTable>,
 }
 
-/// The names of the tables that settings can rename.
+/// The names of the tables that settings can rename, and the index that a setting adds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableNames {
     pub records: String,
     pub device_tokens: String,
+    /// Whether the table of device tokens has the index for broadcasts.
+    pub broadcast_index: bool,
     pub telemetry: String,
 }
 
@@ -54,6 +56,7 @@ impl Default for TableNames {
         Self {
             records: records::Settings::default().table,
             device_tokens: push::Settings::default().table,
+            broadcast_index: push::Settings::default().broadcast_index,
             telemetry: telemetry::Settings::default().table,
         }
     }
@@ -128,9 +131,9 @@ pub fn systems(names: &TableNames) -> Vec<System> {
             name: "push",
             tables: vec![
                 watched(used(
-                    push::schema::device_tokens(&names.device_tokens),
-                    &[Get, Put, Update, Delete, Query, Scan, BatchGet],
-                    &[],
+                    push::schema::device_tokens(&names.device_tokens, names.broadcast_index),
+                    &[Get, Put, Update, Delete, Check, Query, Scan, BatchGet],
+                    &[Query],
                 )),
                 watched(used(
                     push::schema::notifications(),
@@ -251,7 +254,7 @@ mod tests {
         let all = [
             sensors::schema::tables(),
             chargers::schema::tables(),
-            push::schema::tables(&names.device_tokens),
+            push::schema::tables(&names.device_tokens, names.broadcast_index),
             records::schema::tables(&names.records),
             alerts::schema::tables(),
             telemetry::schema::tables(&names.telemetry),

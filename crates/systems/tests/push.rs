@@ -25,7 +25,7 @@ struct World {
 }
 
 async fn world() -> World {
-    let fixture = support::fixture(&schema::tables(TABLE)).await;
+    let fixture = support::fixture(&schema::tables(TABLE, false)).await;
     let push = Push::new(
         Arc::clone(&fixture.store),
         Arc::clone(&fixture.clock) as _,
@@ -99,7 +99,7 @@ impl World {
 fn table_matches_the_design_document() {
     assert_eq!(Settings::default().table, TABLE);
     assert_eq!(schema::table_of("prod"), "photoeditor-prod-device-tokens");
-    let table = schema::device_tokens(TABLE);
+    let table = schema::device_tokens(TABLE, false);
     assert_eq!(table.name, TABLE);
     assert_eq!(table.key.partition, KeyAttribute::new("userId", KeyKind::S));
     assert_eq!(

@@ -107,6 +107,7 @@ pub(crate) fn table_names(settings: &Settings) -> TableNames {
     TableNames {
         records: settings.records.table.clone(),
         device_tokens: settings.push.table.clone(),
+        broadcast_index: settings.push.broadcast_index,
         telemetry: settings.telemetry.table.clone(),
     }
 }
@@ -115,6 +116,7 @@ pub(crate) fn push_settings(settings: &Settings) -> anyhow::Result<push::Setting
     let push = &settings.push;
     Ok(push::Settings {
         table: push.table.clone(),
+        broadcast_index: push.broadcast_index,
         outbox_max: push.outbox_max.count(),
         rate_per_second: push.rate_per_second.count(),
         receipt_delay_secs: i64::try_from(push.receipt_delay_secs.get())?,
@@ -373,7 +375,7 @@ mod tests {
     async fn missing_tables_are_named() {
         let directory = tempfile::tempdir().expect("a directory");
         let engine = Engine::open(directory.path(), Options::default()).expect("opens");
-        let tables = push::schema::tables("tokens");
+        let tables = push::schema::tables("tokens", false);
         engine.ensure_tables(&tables).await.expect("tables");
         let status = ServerStatus {
             engine: Some(engine.clone()),

@@ -73,7 +73,7 @@ impl Devices {
 
     /// Creates missing tables, which the runbook checks first.
     async fn in_store(backend: Backend, settings: &Settings) -> anyhow::Result<Self> {
-        let tables = schema::tables(&settings.push.table);
+        let tables = schema::tables(&settings.push.table, settings.push.broadcast_index);
         backend.store.ensure_tables(&tables).await?;
         let push = Push::new(
             Arc::clone(&backend.store),
@@ -132,11 +132,17 @@ impl Devices {
 fn show_table(name: &str, found: &PushCheck) -> String {
     format!(
         "table {name}: exists, with the expected keys and expiry\n\
-         devices: {}, of them active: {}\n\
+         devices: {}, of them active: {} ({} ios, {} android)\n\
          without an expiry: {}\n\
          with a token that Expo does not take: {}\n\
          notifications in the outbox: {}\n",
-        found.devices, found.active, found.without_expiry, found.wrong_token, found.outbox_open
+        found.devices,
+        found.active,
+        found.active_ios,
+        found.active_android,
+        found.without_expiry,
+        found.wrong_token,
+        found.outbox_open
     )
 }
 

@@ -275,6 +275,8 @@ section! {
     Push ["push"] {
         /// Table of device tokens
         table: String = Some("photoeditor-dev-device-tokens"), flag "push-table" TABLE;
+        /// Whether the table of device tokens has an index of active devices by platform, which broadcasts read instead of the whole table
+        broadcast_index: bool = Some("false"), flag "push-broadcast-index" BOOLEAN;
         /// URL of Expo's push service
         expo_url: Url = Some("https://exp.host"), flag "push-expo-url" URL;
         /// Access token for Expo's push service, if the Expo project requires one

@@ -19,6 +19,8 @@ pub(crate) enum Action {
     Write,
     /// Send commands to devices.
     Command,
+    /// Send a broadcast to the devices of all users, or cancel one.
+    Broadcast,
     /// Create, change or delete what data belongs to, such as a user's phones.
     Manage,
 }
@@ -82,8 +84,13 @@ fn check_api_key(
     if action == Action::Manage {
         return Err(Forbidden::OperatorsOnly);
     }
-    if action == Action::Command && !key.has(KeyPermission::SendCommands) {
-        return Err(Forbidden::PermissionMissing(KeyPermission::SendCommands));
+    let needed = match action {
+        Action::Command => Some(KeyPermission::SendCommands),
+        Action::Broadcast => Some(KeyPermission::SendBroadcasts),
+        Action::Read | Action::Write | Action::Manage => None,
+    };
+    if let Some(missing) = needed.filter(|permission| !key.has(*permission)) {
+        return Err(Forbidden::PermissionMissing(missing));
     }
     if key.scopes.is_empty() {
         return Ok(());
@@ -114,7 +121,7 @@ fn check_user(
     system: &str,
     subject: Subject<'_>,
 ) -> Result<(), Forbidden> {
-    if system != USER_SYSTEM || matches!(action, Action::Write | Action::Command) {
+    if system != USER_SYSTEM || !matches!(action, Action::Read | Action::Manage) {
         return Err(Forbidden::OperatorsOnly);
     }
     if subject == Subject::One(user.as_str()) {
@@ -156,7 +163,13 @@ mod tests {
 
     use super::*;
 
-    const ACTIONS: [Action; 4] = [Action::Read, Action::Write, Action::Command, Action::Manage];
+    const ACTIONS: [Action; 5] = [
+        Action::Read,
+        Action::Write,
+        Action::Command,
+        Action::Broadcast,
+        Action::Manage,
+    ];
 
     fn key(system: &str, scopes: &[&str]) -> Caller {
         Caller::ApiKey(Arc::new(ApiKey {
@@ -195,6 +208,26 @@ mod tests {
             send(&key, "v2"),
             Err(Forbidden::OutOfScope("v2".to_owned()))
         );
+    }
+
+    #[test]
+    fn broadcasts_need_a_permission() {
+        let send = |permissions: &[KeyPermission]| {
+            let Caller::ApiKey(key) = key("push", &[]) else {
+                panic!("it is a key");
+            };
+            let key = ApiKey {
+                permissions: permissions.iter().copied().collect(),
+                ..ApiKey::clone(&key)
+            };
+            Caller::ApiKey(Arc::new(key)).check(Action::Broadcast, "push", Subject::All)
+        };
+        let missing = Forbidden::PermissionMissing(KeyPermission::SendBroadcasts);
+        assert_eq!(send(&[]), Err(missing));
+        assert_eq!(send(&[KeyPermission::SendBroadcasts]), Ok(()));
+        let user = Caller::User("anna".parse().expect("a user id"));
+        let refused = user.check(Action::Broadcast, "push", Subject::All);
+        assert_eq!(refused, Err(Forbidden::OperatorsOnly));
     }
 
     #[test]

@@ -5,7 +5,9 @@ use homeport_systems::alerts::{Direction, EqualityOperator, PreviewLimit, Side, 
 use homeport_systems::browse::SortOperator;
 use homeport_systems::export::Format;
 use homeport_systems::fleet::{EntryType, Health, SYSTEMS, System, SystemName};
-use homeport_systems::push::{DeviceVerdict, InterruptionLevel, Priority};
+use homeport_systems::push::{
+    BroadcastState, DeviceVerdict, InterruptionLevel, Platform, Priority,
+};
 use homeport_systems::severity::Severity;
 use homeport_systems::time::Order;
 
@@ -236,6 +238,25 @@ api_choice! {
         "critical" => InterruptionLevel::Critical,
         "passive" => InterruptionLevel::Passive,
         "time-sensitive" => InterruptionLevel::TimeSensitive,
+    }
+}
+
+api_choice! {
+    /// The devices that get a broadcast: those of one platform, or all
+    PushAudience as "PushAudience": Option<Platform> {
+        "all" => None,
+        "ios" => Some(Platform::Ios),
+        "android" => Some(Platform::Android),
+    }
+}
+
+api_enum! {
+    /// Where a broadcast is: it waits for earlier ones, runs, has ended, or was cancelled
+    PushBroadcastState as "PushBroadcastState": BroadcastState {
+        "queued" => Queued,
+        "running" => Running,
+        "finished" => Finished,
+        "cancelled" => Cancelled,
     }
 }
 

@@ -216,6 +216,9 @@ impl From<PushError> for Problem {
             PushError::Invalid(error) => error.into(),
             PushError::DeviceMissing => with(StatusCode::NOT_FOUND, "DEVICE_NOT_FOUND"),
             PushError::NotificationMissing => with(StatusCode::NOT_FOUND, "NOTIFICATION_NOT_FOUND"),
+            PushError::BroadcastMissing => with(StatusCode::NOT_FOUND, "BROADCAST_NOT_FOUND"),
+            PushError::BroadcastFinished => with(StatusCode::CONFLICT, "BROADCAST_FINISHED"),
+            PushError::TooManyBroadcasts => with(StatusCode::CONFLICT, "TOO_MANY_BROADCASTS"),
             PushError::TooManyDevices => with(StatusCode::CONFLICT, "TOO_MANY_DEVICES"),
             PushError::KeyReused => with(StatusCode::CONFLICT, "IDEMPOTENCY_KEY_REUSED"),
             PushError::OutboxFull => with(StatusCode::SERVICE_UNAVAILABLE, "OUTBOX_FULL")

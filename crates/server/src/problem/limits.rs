@@ -1,7 +1,7 @@
 //! The limits that requests can exceed. `docs/limits.md` lists them, and `homeport_limit_exceeded_total` counts them.
 
 /// Error codes of exceeded limits, with the names of the limits in the metric.
-const LIMITS: [(&str, &str); 21] = [
+const LIMITS: [(&str, &str); 22] = [
     ("ALERT_OUTBOX_FULL", "alert_outbox"),
     ("BODY_TOO_LARGE", "body_bytes"),
     ("IDS_EXHAUSTED", "ids_per_tag"),
@@ -13,6 +13,7 @@ const LIMITS: [(&str, &str); 21] = [
     ("TIMESTAMP_OCCUPIED", "records_per_moment"),
     ("TIME_IN_FUTURE", "future"),
     ("TOO_MANY_AT_ONCE", "events_per_moment"),
+    ("TOO_MANY_BROADCASTS", "push_broadcasts"),
     ("TOO_MANY_COMMENTS", "alert_comments"),
     ("TOO_MANY_CONNECTIONS", "connections"),
     ("TOO_MANY_DECODERS", "charger_decoders"),

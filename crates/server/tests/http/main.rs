@@ -21,6 +21,8 @@ mod mqtt_client;
 mod mqtt_clients;
 mod policy;
 mod push;
+mod push_broadcast;
+mod push_broadcast_delivery;
 mod push_delivery;
 mod records;
 mod rules;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use homeport_engine::{Engine, Options};
+use homeport_engine::{Engine, OpenError, Options};
 use homeport_server::Expo;
 use homeport_simulate::expo_stand_in::{ExpoStandIn, Fault, FaultKind, Outcome};
 use homeport_store::{Clock, ManualClock, Store, SystemClock};
@@ -32,7 +32,7 @@ const CLAIM_MS: i64 = 2 * 60 * 1000;
 
 /// Where a process ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cut {
+pub(crate) enum Cut {
     /// The message is claimed, and its request has not left.
     BeforeSend,
     /// Expo has answered, and nobody has written it down.
@@ -42,7 +42,7 @@ enum Cut {
 }
 
 /// The client, with a place where the process can end.
-struct Gate {
+pub(crate) struct Gate {
     expo: Expo,
     next: Mutex<Option<Cut>>,
     reached: Notify,
@@ -86,21 +86,31 @@ struct Process {
     push: Push,
 }
 
-struct World {
+pub(crate) struct World {
     process: Option<Process>,
     gate: Arc<Gate>,
-    stand_in: ExpoStandIn,
-    clock: Arc<ManualClock>,
+    pub(crate) stand_in: ExpoStandIn,
+    pub(crate) clock: Arc<ManualClock>,
     directory: tempfile::TempDir,
 }
 
-fn open(directory: &tempfile::TempDir, clock: &Arc<dyn Clock>) -> Arc<dyn Store> {
-    let options = Options {
-        clock: Arc::clone(clock),
-        background_sweep: false,
-        ..Options::default()
+async fn open(directory: &tempfile::TempDir, clock: &Arc<dyn Clock>) -> Arc<dyn Store> {
+    let opening = async {
+        loop {
+            let options = Options {
+                clock: Arc::clone(clock),
+                background_sweep: false,
+                ..Options::default()
+            };
+            match Engine::open(directory.path(), options) {
+                // A read of the process before ends after it.
+                Err(OpenError::Locked(_)) => tokio::time::sleep(Duration::from_millis(5)).await,
+                opened => return opened.expect("opens"),
+            }
+        }
     };
-    Arc::new(Engine::open(directory.path(), options).expect("opens"))
+    let opened = tokio::time::timeout(WITHIN, opening).await;
+    Arc::new(opened.expect("the store is free again"))
 }
 
 fn user(number: usize) -> UserId {
@@ -147,7 +157,7 @@ fn says(fate: &DeviceDelivery, text: &str) -> bool {
 }
 
 impl World {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let clock = Arc::new(ManualClock::at_ms(NOW_MS));
         let stand_in = ExpoStandIn::new(Arc::clone(&clock) as _, None);
         let url = serve_stand_in(&stand_in).await;
@@ -168,12 +178,12 @@ impl World {
     }
 
     /// Ends the process, closes its store, and starts another on what is on the disk.
-    async fn restart(&mut self) {
+    pub(crate) async fn restart(&mut self) {
         self.process = None;
         let clock: Arc<dyn Clock> = Arc::clone(&self.clock) as _;
-        let store = open(&self.directory, &clock);
+        let store = open(&self.directory, &clock).await;
         let settings = Settings::default();
-        let tables = schema::tables(&settings.table);
+        let tables = schema::tables(&settings.table, settings.broadcast_index);
         store.ensure_tables(&tables).await.expect("tables");
         let push = Push::new(store, clock, settings);
         let worker = Worker::new(push.clone(), Arc::clone(&self.gate) as _);
@@ -182,16 +192,16 @@ impl World {
         self.clock.advance_ms(1000);
     }
 
-    fn push(&self) -> &Push {
+    pub(crate) fn push(&self) -> &Push {
         &self.process.as_ref().expect("it runs").push
     }
 
-    fn cut(&self, at: Cut) {
-        *self.gate.next.lock().expect("no panic") = Some(at);
+    pub(crate) fn cut(&self, at: impl Into<Option<Cut>>) {
+        *self.gate.next.lock().expect("no panic") = at.into();
     }
 
     /// A turn of the worker; `None` when the process ended in the middle of it.
-    async fn turn(&mut self) -> Option<Turn> {
+    pub(crate) async fn turn(&mut self) -> Option<Turn> {
         let worker = &mut self.process.as_mut().expect("it runs").worker;
         let taking = async {
             tokio::select! {
@@ -210,7 +220,7 @@ impl World {
     }
 
     /// Goes on, from one time that something is due to the next, until nothing is.
-    async fn finish(&mut self) {
+    pub(crate) async fn finish(&mut self) {
         for _ in 0..TURNS_MAX {
             let turn = self.turn().await.expect("nothing ends it");
             let Some(next) = turn.next_at else {
@@ -250,7 +260,7 @@ impl World {
         self.stand_in.accepted_for(&token(number, "phone")).len()
     }
 
-    async fn open_count(&self) -> i64 {
+    pub(crate) async fn open_count(&self) -> i64 {
         self.push()
             .check_table()
             .await
@@ -589,10 +599,10 @@ async fn large_audience_is_paced() {
 }
 
 /// Numbers that look random and are the same in every run.
-struct Dice(u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005);
         self.0 = self.0.wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % limit
@@ -650,7 +660,7 @@ async fn failures_and_restarts_lose_nothing() {
             let pause = hours[usize::try_from(dice.below(4)).expect("small")];
             world.clock.advance_ms(pause);
         }
-        *world.gate.next.lock().expect("no panic") = None;
+        world.cut(None);
         world.finish().await;
         assert_eq!(world.open_count().await, 0, "seed {seed}");
         let mut repeated = 0;
@@ -680,9 +690,9 @@ async fn worker_runs_and_stops() {
     let stand_in = ExpoStandIn::new(Arc::clone(&clock), None);
     let url = serve_stand_in(&stand_in).await;
     let directory = tempfile::tempdir().expect("a directory");
-    let store = open(&directory, &clock);
+    let store = open(&directory, &clock).await;
     let settings = Settings::default();
-    let tables = schema::tables(&settings.table);
+    let tables = schema::tables(&settings.table, settings.broadcast_index);
     store.ensure_tables(&tables).await.expect("tables");
     let push = Push::new(store, clock, settings);
     register(&push, 1, "phone").await;

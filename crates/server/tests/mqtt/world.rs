@@ -269,7 +269,7 @@ impl World {
         scopes: [&str; N],
     ) -> (KeyId, String) {
         let permissions = match (system, N) {
-            ("telemetry", 0) => KeyPermission::ALL.into(),
+            ("telemetry", 0) => [KeyPermission::SendCommands, KeyPermission::SubscribeFleet].into(),
             _ => BTreeSet::new(),
         };
         let new = NewApiKey {

@@ -21,17 +21,37 @@ pub enum KeyPermission {
     SendCommands,
     /// Subscribe to the topics of all things at once, with a wildcard in place of the thing.
     SubscribeFleet,
+    /// Send broadcasts to the devices of all users, and cancel them.
+    SendBroadcasts,
 }
 
 impl KeyPermission {
-    pub const ALL: [Self; 2] = [Self::SendCommands, Self::SubscribeFleet];
+    pub const ALL: [Self; 3] = [
+        Self::SendCommands,
+        Self::SubscribeFleet,
+        Self::SendBroadcasts,
+    ];
 
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::SendCommands => "send_commands",
             Self::SubscribeFleet => "subscribe_fleet",
+            Self::SendBroadcasts => "send_broadcasts",
         }
+    }
+
+    /// The system whose keys can have it.
+    fn system(self) -> &'static str {
+        match self {
+            Self::SendCommands | Self::SubscribeFleet => schema::TELEMETRY,
+            Self::SendBroadcasts => schema::PUSH,
+        }
+    }
+
+    /// Whether only keys of the whole system can have it.
+    fn is_for_all(self) -> bool {
+        matches!(self, Self::SubscribeFleet | Self::SendBroadcasts)
     }
 }
 
@@ -47,7 +67,7 @@ impl FromStr for KeyPermission {
     fn from_str(text: &str) -> Result<Self, ApiKeyError> {
         let found = Self::ALL.into_iter().find(|known| known.as_str() == text);
         found.ok_or(ApiKeyError::Invalid(
-            "permissions must be send_commands or subscribe_fleet",
+            "permissions must be send_commands, subscribe_fleet or send_broadcasts",
         ))
     }
 }
@@ -114,15 +134,18 @@ fn check_permissions(
     is_for_all: bool,
     permissions: &BTreeSet<KeyPermission>,
 ) -> Result<(), ApiKeyError> {
-    if !permissions.is_empty() && system != schema::TELEMETRY {
-        return Err(ApiKeyError::Invalid(
-            "only keys of telemetry have permissions",
-        ));
-    }
-    if permissions.contains(&KeyPermission::SubscribeFleet) && !is_for_all {
-        return Err(ApiKeyError::Invalid(
-            "subscribe_fleet is for keys of the whole system; set \"all\": true",
-        ));
+    for permission in permissions {
+        if system != permission.system() {
+            return Err(ApiKeyError::Invalid(match permission.system() {
+                schema::PUSH => "send_broadcasts is for keys of push",
+                _ => "send_commands and subscribe_fleet are for keys of telemetry",
+            }));
+        }
+        if permission.is_for_all() && !is_for_all {
+            return Err(ApiKeyError::Invalid(
+                "subscribe_fleet and send_broadcasts are for keys of the whole system; set \"all\": true",
+            ));
+        }
     }
     Ok(())
 }
@@ -166,6 +189,19 @@ mod tests {
             error.to_string(),
             "invalid scope aa:bb:cc:dd:ee:ff: expected a hardware id as AA:BB:CC:DD:EE:FF, in upper case"
         );
+    }
+
+    #[test]
+    fn broadcasts_need_a_key_of_all_push() {
+        let permissions = BTreeSet::from([KeyPermission::SendBroadcasts]);
+        for (system, is_for_all, is_valid) in [
+            ("push", true, true),
+            ("push", false, false),
+            ("telemetry", true, false),
+        ] {
+            let checked = check_permissions(system, is_for_all, &permissions);
+            assert_eq!(checked.is_ok(), is_valid, "{system} {is_for_all}");
+        }
     }
 
     #[test]

@@ -32,8 +32,10 @@ pub const CHECK: &str = "check";
 /// The value of `secret` for the pepper.
 pub const PEPPER: &str = "api-key-pepper";
 
-/// The system whose keys have permissions.
+/// The system whose keys can be allowed to send commands and to subscribe to all things.
 pub(super) const TELEMETRY: &str = "telemetry";
+/// The system whose keys can be allowed to send broadcasts.
+pub(super) const PUSH: &str = "push";
 
 #[must_use]
 pub fn api_keys() -> TableSchema {

@@ -71,6 +71,7 @@ impl SourceDeps {
         };
         let push = push::Settings {
             table: names.device_tokens.clone(),
+            broadcast_index: names.broadcast_index,
             ..push::Settings::default()
         };
         Self {

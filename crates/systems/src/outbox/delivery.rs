@@ -125,6 +125,11 @@ impl Delivery {
         waiting.contains(&self.state)
     }
 
+    /// Whether the message has not left.
+    pub(crate) fn is_unsent(&self) -> bool {
+        matches!(self.state, DeliveryState::Queued | DeliveryState::Sending)
+    }
+
     /// Whether the receiver has the message or may have it.
     pub(crate) fn may_have_arrived(&self) -> bool {
         let is_taken = matches!(self.state, DeliveryState::Sent | DeliveryState::Delivered);

@@ -82,6 +82,11 @@ pub(crate) trait OutboxKind: Clone + Send + Sync + 'static {
     /// was read. The entry becomes what will be stored then.
     fn write(&self, entry: &mut Self::Entry) -> Result<Action, Self::Error>;
 
+    /// A write that is committed together with the one that replaces the entry `before` by `after`.
+    fn write_beside(&self, _before: &Self::Entry, _after: &Self::Entry) -> Option<Action> {
+        None
+    }
+
     /// Decides about deliveries right before they are claimed, and builds their messages.
     async fn prepare(
         &self,

@@ -26,8 +26,9 @@ pub(crate) use commit::commit;
 pub(crate) use entry::{Decision, Entry, OutboxKind, Place};
 pub(crate) use queue::{OpenCounter, Queue, next_turn_at};
 pub(crate) use retry::{DeliveryEvent, RetryPolicy};
-pub(crate) use send::{due_entries, save, send_batch, send_each};
+pub(crate) use send::{due_entries, due_entries_in, save, send_batch, send_each};
 pub(crate) use stored::{
-    DUE_AT_MS, STATE, STEP, STEP_AT, STEPS, VERSION, WORK, WORK_PARTITION, work_index,
+    DUE_AT_MS, STATE, STEP, STEP_AT, STEPS, VERSION, WORK, WORK_PARTITION, parse_steps,
+    stored_steps, work_index,
 };
 pub(crate) use worker::{OutboxWorker, run_until};

@@ -45,19 +45,29 @@ impl OpenCounter {
 }
 
 impl Queue {
-    pub(super) async fn due_items(
+    /// The items of a lane that are due: those whose `work` has this value.
+    pub(crate) async fn due_items(
         &self,
+        lane: &str,
         now: EpochMillis,
         limit: usize,
     ) -> Result<Vec<Item>, StoreError> {
         let until = SortCondition::LessOrEqual(now.0.into());
-        let query = self.open_entries(Some(until)).limit(limit);
+        let query = self.open_entries(lane, Some(until)).limit(limit);
         Ok(self.store.query(query).await?.items)
     }
 
     /// When the first open entry is due.
     pub(crate) async fn first_due_at(&self) -> Result<Option<EpochMillis>, StoreError> {
-        let page = self.store.query(self.open_entries(None).limit(1)).await?;
+        self.first_due_at_in(WORK_PARTITION).await
+    }
+
+    pub(crate) async fn first_due_at_in(
+        &self,
+        lane: &str,
+    ) -> Result<Option<EpochMillis>, StoreError> {
+        let query = self.open_entries(lane, None).limit(1);
+        let page = self.store.query(query).await?;
         let first = page.items.first();
         let due_at_ms = first.and_then(|item| item.get(DUE_AT_MS)?.as_number()?.to_i64());
         Ok(due_at_ms.map(EpochMillis))
@@ -78,7 +88,7 @@ impl Queue {
 
     /// Counts the open entries up to a limit.
     pub(crate) async fn count_entries(&self, limit: usize) -> Result<usize, StoreError> {
-        let mut query = self.open_entries(None);
+        let mut query = self.open_entries(WORK_PARTITION, None);
         query.count_only = true;
         let mut open = 0;
         while open < limit {
@@ -110,8 +120,8 @@ impl Queue {
         commit(&*self.store, actions).await
     }
 
-    fn open_entries(&self, due: Option<SortCondition>) -> Query {
-        let mut condition = KeyCondition::new(WORK, WORK_PARTITION);
+    fn open_entries(&self, lane: &str, due: Option<SortCondition>) -> Query {
+        let mut condition = KeyCondition::new(WORK, lane);
         if let Some(due) = due {
             condition = condition.with_sort(DUE_AT_MS, due);
         }

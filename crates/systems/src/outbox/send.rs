@@ -9,6 +9,7 @@ use tokio::task::JoinSet;
 use super::delivery::DeliveryState;
 use super::entry::{Decision, Entry, OutboxKind, Place};
 use super::error::SendError;
+use super::stored::WORK_PARTITION;
 use crate::time::EpochMillis;
 
 /// Attempts to record an answer before it counts as unanswered.
@@ -33,7 +34,16 @@ pub(crate) async fn due_entries<K: OutboxKind>(
     kind: &K,
     limit: usize,
 ) -> Result<Vec<K::Entry>, K::Error> {
-    let items = kind.queue().due_items(kind.now(), limit).await?;
+    due_entries_in(kind, WORK_PARTITION, limit).await
+}
+
+/// The entries of a lane that are due, for a kind that has several.
+pub(crate) async fn due_entries_in<K: OutboxKind>(
+    kind: &K,
+    lane: &str,
+    limit: usize,
+) -> Result<Vec<K::Entry>, K::Error> {
+    let items = kind.queue().due_items(lane, kind.now(), limit).await?;
     let mut entries = Vec::with_capacity(items.len());
     for item in &items {
         match kind.parse(item) {
@@ -336,13 +346,14 @@ pub(crate) async fn save<K: OutboxKind>(kind: &K, entry: &mut K::Entry) -> Resul
 async fn save_with<K: OutboxKind>(
     kind: &K,
     entry: &mut K::Entry,
-    others: Vec<Action>,
+    mut others: Vec<Action>,
 ) -> Result<bool, K::Error> {
     // IMPORTANT: an entry that was not written keeps its version. The next version is what another
     // worker wrote, and a write on that condition would undo it.
     let mut written = entry.clone();
     let action = kind.write(&mut written)?;
     let is_finished = written.due_at().is_none();
+    others.extend(kind.write_beside(entry, &written));
     let is_saved = kind.queue().write(action, others, is_finished).await?;
     if is_saved {
         *entry = written;

@@ -37,14 +37,13 @@ impl Delivery {
     /// The stored attributes of a delivery. Its time stays with the kind: it is stored under
     /// different names.
     pub(crate) fn attributes(&self) -> impl Iterator<Item = (&'static str, Value)> {
-        let steps = self.steps.iter().map(stored_step).collect();
         [
             (STATE, Some(self.state.as_str().into())),
             (REASON, self.reason.as_deref().map(Value::from)),
             (ATTEMPTS, Some(i64::from(self.attempts).into())),
             (UNANSWERED, Some(i64::from(self.unanswered).into())),
             (ALONE, self.is_alone.then(|| true.into())),
-            (STEPS, Some(Value::L(steps))),
+            (STEPS, Some(stored_steps(&self.steps))),
         ]
         .into_iter()
         .filter_map(|(name, value)| Some((name, value?)))
@@ -55,17 +54,24 @@ impl Delivery {
         next_at: Option<EpochMillis>,
     ) -> Option<Self> {
         let count = |name| u32::try_from(attribute(name)?.as_number()?.to_i64()?).ok();
-        let steps = attribute(STEPS)?.as_list()?.iter().map(parse_step);
         Some(Self {
             state: DeliveryState::from_stored(attribute(STATE)?.as_str()?)?,
             attempts: count(ATTEMPTS)?,
             unanswered: count(UNANSWERED)?,
             reason: attribute(REASON).and_then(Value::as_str).map(str::to_owned),
-            steps: steps.collect::<Option<_>>()?,
+            steps: parse_steps(attribute(STEPS)?)?,
             next_at,
             is_alone: attribute(ALONE).and_then(Value::as_bool) == Some(true),
         })
     }
+}
+
+pub(crate) fn stored_steps(steps: &[Step]) -> Value {
+    Value::L(steps.iter().map(stored_step).collect())
+}
+
+pub(crate) fn parse_steps(value: &Value) -> Option<Vec<Step>> {
+    value.as_list()?.iter().map(parse_step).collect()
 }
 
 fn stored_step(step: &Step) -> Value {

@@ -9,7 +9,7 @@ use homeport_store::{Query, Scan};
 use super::measured::store_error;
 use super::notifications::stored;
 use super::notifications::{Notification, NotificationId};
-use super::types::{ExpoPushToken, UserId};
+use super::types::{ExpoPushToken, Platform, UserId};
 use super::{Push, PushError, schema};
 use crate::outbox::DeliveryState;
 use crate::time::EpochSeconds;
@@ -26,6 +26,9 @@ const LAST_NOTIFICATIONS_MAX: usize = 100;
 pub struct TableCheck {
     pub devices: usize,
     pub active: usize,
+    /// Active devices of each platform that the document knows.
+    pub active_ios: usize,
+    pub active_android: usize,
     /// Devices that never expire: another program wrote them.
     pub without_expiry: usize,
     /// Devices with a token that Expo rejects.
@@ -83,6 +86,11 @@ impl Push {
             for item in &page.items {
                 found.devices += 1;
                 found.active += usize::from(is_active(item));
+                match text(item, schema::PLATFORM).parse() {
+                    Ok(Platform::Ios) => found.active_ios += usize::from(is_active(item)),
+                    Ok(Platform::Android) => found.active_android += usize::from(is_active(item)),
+                    Err(_) => {}
+                }
                 found.without_expiry += usize::from(expires_at(item).is_none());
                 found.wrong_token += usize::from(!has_valid_token(item));
             }

@@ -2,12 +2,13 @@
 
 use homeport_item::expression::{Condition, KeyCondition, Path, Projection};
 use homeport_item::{Item, Value};
-use homeport_store::{Delete, Get, Query, StoreError, WriteError};
+use homeport_store::{Action, Delete, Get, Query, StoreError, WriteError};
 
 use super::measured::store_error;
+use super::notifications::stored;
 use super::types::UserId;
 use super::{Push, PushError, schema};
-use crate::outbox::commit;
+use crate::outbox::{DeliveryState, commit};
 
 /// Attempts at deleting a notification that the worker is sending.
 const ATTEMPTS_MAX: usize = 16;
@@ -97,7 +98,8 @@ impl Push {
             );
             let delete = Delete::new(schema::NOTIFICATIONS, key.clone()).when(is_unchanged);
             let one_less = schema::open_counter().add(schema::NOTIFICATIONS, -1, None);
-            let writes = vec![delete.into(), one_less.into()];
+            let mut writes = vec![delete.into(), one_less.into()];
+            writes.extend(leaving_broadcast(&item));
             if commit(&*self.store, writes).await.map_err(store_error)? {
                 return Ok(());
             }
@@ -111,6 +113,19 @@ impl Push {
             Err(WriteError::Store(error)) => Err(store_error(error)),
         }
     }
+}
+
+/// The write by which a broadcast counts that the rest of a deleted notification is not sent.
+fn leaving_broadcast(item: &Item) -> Option<Action> {
+    let notification = stored::from_item(item).ok()?;
+    let mut erased = notification.clone();
+    for device in &mut erased.devices {
+        if device.delivery.is_unsent() {
+            device.delivery.state = DeliveryState::Dropped;
+        }
+        device.delivery.next_at = None;
+    }
+    erased.counting(&notification)
 }
 
 /// Whether a key is that of a notification, and not of another part of one or of an idempotency key.

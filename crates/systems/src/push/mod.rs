@@ -4,6 +4,7 @@
 //! A notification is in the outbox before the request is answered. The worker sends from there. It
 //! may be dropped at any moment and continues at the next start.
 
+mod broadcasts;
 mod check;
 mod devices;
 mod erase;
@@ -16,6 +17,7 @@ mod types;
 
 use std::sync::Arc;
 
+use homeport_item::schema::TableSchema;
 use homeport_store::{Clock, Store, StoreError};
 use tokio::sync::Notify;
 
@@ -24,6 +26,7 @@ use crate::outbox::Queue;
 use crate::sensors::InvalidField;
 use crate::time::EpochMillis;
 
+pub use broadcasts::{Broadcast, BroadcastId, BroadcastState, DeviceCounts};
 pub use check::{DeviceVerdict, LastNotification, TableCheck, UserDeviceCheck};
 pub use devices::{CleanedUp, Device, NewDevice, Registered};
 pub use erase::Erased;
@@ -50,7 +53,9 @@ pub const MESSAGES_PER_REQUEST_MAX: usize = 100;
 pub const RECEIPTS_PER_REQUEST_MAX: usize = 1000;
 /// Expo rejects this many messages a second; the pace stays below.
 pub const RATE_PER_SECOND_LIMIT: usize = 600;
-/// How long a notification and its idempotency key are kept.
+/// Unfinished broadcasts; more are refused.
+pub const OPEN_BROADCASTS_MAX: usize = 20;
+/// How long a notification, a broadcast and its idempotency key are kept.
 pub const NOTIFICATION_RETENTION_SECS: i64 = 30 * 24 * 60 * 60;
 
 /// The settings of push.
@@ -58,6 +63,8 @@ pub const NOTIFICATION_RETENTION_SECS: i64 = 30 * 24 * 60 * 60;
 pub struct Settings {
     /// The name of the table of device tokens.
     pub table: String,
+    /// Whether the table has the index for broadcasts. Without it a broadcast scans the table.
+    pub broadcast_index: bool,
     /// Open notifications; more are refused.
     pub outbox_max: usize,
     /// Messages that are sent within any second; below [`RATE_PER_SECOND_LIMIT`].
@@ -70,6 +77,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             table: schema::table_of(schema::ENVIRONMENT_DEFAULT),
+            broadcast_index: false,
             outbox_max: 100_000,
             rate_per_second: 500,
             receipt_delay_secs: 15 * 60,
@@ -102,7 +110,15 @@ pub enum PushError {
         "the user has more than {DEVICES_PER_NOTIFICATION_MAX} active devices; delete unused ones"
     )]
     TooManyDevices,
-    #[error("the idempotency key was used for another notification")]
+    #[error("there is no such broadcast")]
+    BroadcastMissing,
+    #[error("the broadcast is finished, so that there is nothing to cancel")]
+    BroadcastFinished,
+    #[error(
+        "{OPEN_BROADCASTS_MAX} broadcasts are unfinished; wait for one to finish, or cancel one"
+    )]
+    TooManyBroadcasts,
+    #[error("the idempotency key was used for another message")]
     KeyReused,
     #[error("the outbox is full; try again later")]
     OutboxFull,
@@ -144,6 +160,10 @@ impl Push {
 
     fn table(&self) -> &str {
         &self.settings.table
+    }
+
+    fn device_tokens(&self) -> TableSchema {
+        schema::device_tokens(self.table(), self.settings.broadcast_index)
     }
 
     fn now(&self) -> EpochMillis {

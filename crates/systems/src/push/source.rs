@@ -127,7 +127,7 @@ impl DeviceSource for Push {
     }
 
     fn live_tables(&self) -> Vec<TableSchema> {
-        [schema::notifications(), schema::device_tokens(self.table())]
+        [schema::notifications(), self.device_tokens()]
             .map(|table| table.with_stream(StreamView::NewImage))
             .into()
     }

@@ -123,6 +123,8 @@ pub enum Platform {
 }
 
 impl Platform {
+    pub const ALL: [Self; 2] = [Self::Ios, Self::Android];
+
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -55,7 +55,11 @@ use support::{Fixture, NOW_MS};
 
 #[tokio::test]
 async fn systems_use_what_they_are_said_to_use() {
-    let fixture = support::fixture(&tables(&TableNames::default())).await;
+    let names = TableNames {
+        broadcast_index: true,
+        ..TableNames::default()
+    };
+    let fixture = support::fixture(&tables(&names)).await;
     let noting = Arc::new(RecordingStore {
         store: Arc::clone(&fixture.store),
         used: Mutex::default(),
@@ -75,7 +79,10 @@ async fn systems_use_what_they_are_said_to_use() {
     let push = Push::new(
         Arc::clone(&store),
         Arc::clone(&clock) as _,
-        push::Settings::default(),
+        push::Settings {
+            broadcast_index: true,
+            ..push::Settings::default()
+        },
     );
     use_push(&push, &clock).await;
     use_telemetry_and_rules(&store, &clock, &push).await;
@@ -97,10 +104,7 @@ async fn systems_use_what_they_are_said_to_use() {
     use_removals(&store, &fixture, &sensors, &chargers).await;
 
     let mut declared = Used::new();
-    for table in systems(&TableNames::default())
-        .into_iter()
-        .flat_map(|system| system.tables)
-    {
+    for table in systems(&names).into_iter().flat_map(|system| system.tables) {
         let name = &table.schema.name;
         declared.extend(
             table
@@ -437,11 +441,17 @@ async fn use_push(push: &Push, clock: &Arc<ManualClock>) {
         };
         push.register(device).await.expect("new");
     }
-    let Ok(Accepted::New(sent)) = push.notify(&user, message, None).await else {
+    let Ok(Accepted::New(sent)) = push.notify(&user, message.clone(), None).await else {
         panic!("not accepted");
     };
     let read = push.notification(&user, &sent.id).await;
     assert_eq!(read.expect("a notification").devices.len(), 101);
+    push.broadcast(None, message.clone(), Some(&key))
+        .await
+        .expect("accepted");
+    let mut worker = Worker::new(push.clone(), Arc::new(Stranger));
+    assert_eq!(worker.turn().await.expect("a turn").broadcast, 101);
+    push.broadcasts(10, None).await.expect("broadcasts");
     push.erase_user(&user).await.expect("erased");
 }
 

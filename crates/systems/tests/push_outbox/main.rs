@@ -4,6 +4,8 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod broadcast_index;
+mod broadcasts;
 mod tokens;
 mod world;
 

@@ -9,7 +9,7 @@ use crate::world::{Answer, World, message, user, world};
 /// All items of all tables of push, as JSON.
 async fn stored(world: &World) -> String {
     let mut stored = String::new();
-    for table in schema::tables(&Settings::default().table) {
+    for table in schema::tables(&Settings::default().table, false) {
         let mut scan = Scan::new(&table.name);
         loop {
             let page = world.fixture.store.scan(scan.clone()).await;

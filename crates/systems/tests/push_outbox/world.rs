@@ -79,6 +79,9 @@ impl PushService for Scripted {
     }
 }
 
+/// Turns that anything here may take to its end.
+const TURNS_MAX: usize = 3000;
+
 pub(crate) struct World {
     pub(crate) push: Push,
     pub(crate) service: Arc<Scripted>,
@@ -86,7 +89,8 @@ pub(crate) struct World {
 }
 
 pub(crate) async fn world_with(settings: Settings) -> World {
-    let fixture = crate::support::fixture(&schema::tables(&settings.table)).await;
+    let fixture =
+        crate::support::fixture(&schema::tables(&settings.table, settings.broadcast_index)).await;
     let push = Push::new(
         Arc::clone(&fixture.store),
         Arc::clone(&fixture.clock) as _,
@@ -125,11 +129,22 @@ impl World {
     }
 
     pub(crate) async fn register(&self, user_id: &str, device: &str, token: &str) {
+        self.register_on(Platform::Android, user_id, device, token)
+            .await;
+    }
+
+    pub(crate) async fn register_on(
+        &self,
+        platform: Platform,
+        user_id: &str,
+        device: &str,
+        token: &str,
+    ) {
         let new = NewDevice {
             user_id: user(user_id),
             device_id: device.parse().expect("a device"),
             expo_push_token: format!("ExpoPushToken[{token}]").parse().expect("a token"),
-            platform: Platform::Android,
+            platform,
         };
         self.push.register(new).await.expect("registered");
     }
@@ -158,6 +173,32 @@ impl World {
     pub(crate) fn add_receipts(&self, receipts: impl IntoIterator<Item = (String, Receipt)>) {
         let mut known = self.service.receipts.lock().expect("no panic");
         known.extend(receipts);
+    }
+
+    /// Confirms everything that was sent.
+    pub(crate) fn confirm_sent(&self) {
+        let tokens: Vec<String> = self.tokens();
+        let receipts = tokens.iter().map(|token| format!("ticket of {token}"));
+        self.add_receipts(receipts.map(|ticket| (ticket, Receipt::Ok)));
+    }
+
+    /// The tokens that messages were sent to, in order.
+    pub(crate) fn tokens(&self) -> Vec<String> {
+        let requests = self.service.requests.lock().expect("no panic");
+        requests.concat()
+    }
+
+    /// Runs turns, from one time at which something is due to the next, until nothing is.
+    pub(crate) async fn run(&self, worker: &mut Worker) {
+        for _ in 0..TURNS_MAX {
+            let turn = worker.turn().await.expect("a turn");
+            self.confirm_sent();
+            let Some(next) = turn.next_at else {
+                return;
+            };
+            self.fixture.clock.advance_ms((next.0 - self.now()).max(1));
+        }
+        panic!("it does not come to an end");
     }
 
     pub(crate) fn now(&self) -> i64 {

@@ -244,6 +244,7 @@ fn longest_table_names_need_more_policies() {
         records: longest('r'),
         device_tokens: longest('d'),
         telemetry: longest('t'),
+        broadcast_index: true,
     });
     for (render, documents_of) in FORMS {
         let documents = documents_of(&render(&systems, &settings()));

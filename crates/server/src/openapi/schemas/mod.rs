@@ -9,7 +9,7 @@ pub(crate) mod telemetry;
 pub(crate) mod uplinks;
 
 use homeport_systems::api_keys::{DESCRIPTION_CHARS_MAX, KeyPermission, SCOPE_LEN_MAX, SCOPES_MAX};
-use homeport_systems::push::{ExpoPushToken, UserId};
+use homeport_systems::push::{BroadcastId, ExpoPushToken, UserId};
 use homeport_systems::sensors::{
     BatchId, CAPABILITIES_MAX, FirmwareVersion, FriendlyName, HardwareId, SensorName,
     TIMESTAMP_MS_MAX,
@@ -93,6 +93,10 @@ parameters! {
         /// Device id
         device_id: graphic_id;
     }
+    BroadcastPath in Path {
+        /// Broadcast id
+        broadcast_id: broadcast_id;
+    }
     UserPath in Path {
         /// User id
         user_id: graphic_id;
@@ -114,6 +118,7 @@ text_schemas! {
     /// The id of a user or of a device of push.
     graphic_id = of::<UserId>();
     expo_push_token = of::<ExpoPushToken>();
+    broadcast_id = of::<BroadcastId>();
 }
 
 pub(crate) fn sensor_names() -> RefOr<Schema> {
@@ -172,8 +177,9 @@ pub(crate) fn key_permissions() -> RefOr<Schema> {
         .items(permission)
         .max_items(Some(KeyPermission::ALL.len()))
         .description(Some(
-            "Only for telemetry: `send_commands` sends commands to things; `subscribe_fleet` subscribes to the topics \
-             of all things at once, which needs a key of the whole system",
+            "For telemetry: `send_commands` sends commands to things; `subscribe_fleet` subscribes to the topics of all \
+             things at once. For push: `send_broadcasts` sends to the devices of all users. The last two need a key of \
+             the whole system",
         ))
         .into()
 }

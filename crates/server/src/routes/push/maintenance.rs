@@ -55,6 +55,10 @@ pub(in crate::routes) struct CheckedUser {
 pub struct PushCheck {
     pub devices: usize,
     pub active: usize,
+    /// Active devices with iOS: those that a broadcast to this platform reaches
+    pub active_ios: usize,
+    /// Active devices with Android
+    pub active_android: usize,
     /// Devices that never expire
     pub without_expiry: usize,
     /// Devices whose token Expo does not accept
@@ -119,6 +123,8 @@ impl PushCheck {
         Self {
             devices: table.devices,
             active: table.active,
+            active_ios: table.active_ios,
+            active_android: table.active_android,
             without_expiry: table.without_expiry,
             wrong_token: table.wrong_token,
             outbox_open: table.outbox_open,

@@ -1,7 +1,9 @@
-//! Push: devices of app users, notifications, maintenance.
+//! Push: devices of app users, notifications, broadcasts, maintenance.
 
+mod broadcasts;
 mod devices;
 mod maintenance;
+mod message_body;
 mod notifications;
 
 use utoipa_axum::router::OpenApiRouter;
@@ -29,6 +31,12 @@ pub(super) fn documented() -> OpenApiRouter<AppState> {
             notifications::list_notifications
         ))
         .routes(routes!(notifications::get_notification))
+        .routes(routes!(
+            broadcasts::send_broadcast,
+            broadcasts::list_broadcasts
+        ))
+        .routes(routes!(broadcasts::get_broadcast))
+        .routes(routes!(broadcasts::cancel_broadcast))
         .routes(routes!(maintenance::clean_up_push_devices))
         .routes(routes!(maintenance::check_push_devices))
         .routes(routes!(maintenance::erase_push_user))

@@ -4,76 +4,27 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
+use homeport_systems::outbox::Step;
 use homeport_systems::push::{
-    Accepted, DeviceDelivery, IdempotencyKey, Message, NewMessage, Notification, NotificationId,
-    PAGE_MAX, UserId,
+    Accepted, DeviceDelivery, Message, Notification, NotificationId, PAGE_MAX, UserId,
 };
 use homeport_systems::time::{EpochMillis, UtcMillis};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::SYSTEM;
+use super::message_body::{idempotency_key, message_body};
 use crate::auth::{Action, Authenticated, Everyone, Subject};
-use crate::openapi::enums::{PushInterruptionLevel, PushPriority};
 use crate::openapi::schemas::UserPath;
 use crate::problem::Problem;
-use crate::request::{JsonBody, PageQuery, PathPart, WholeNumber, json_object};
+use crate::request::{JsonBody, PageQuery, PathPart};
 use crate::state::AppState;
 
-const IDEMPOTENCY_KEY: &str = "idempotency-key";
-
-/// A notification in Expo's format; at most 4096 bytes of JSON. It has a title, a body, data, a badge or
-/// `_contentAvailable`.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(in crate::routes) struct SendNotification {
-    #[schema(min_length = 1)]
-    title: Option<String>,
-    #[schema(min_length = 1)]
-    body: Option<String>,
-    subtitle: Option<String>,
-    /// Data for the app
-    #[schema(value_type = Option<Object>)]
-    data: Option<Map<String, Value>>,
-    #[schema(example = "default")]
-    sound: Option<String>,
-    #[schema(value_type = Option<u32>)]
-    badge: Option<WholeNumber>,
-    /// How long Expo may retry delivery, in seconds
-    #[schema(value_type = Option<u32>, maximum = 2_419_200)]
-    ttl: Option<WholeNumber>,
-    /// Time at which the message expires, in seconds since 1970; `ttl` takes precedence
-    #[schema(value_type = Option<u32>)]
-    expiration: Option<WholeNumber>,
-    priority: Option<PushPriority>,
-    interruption_level: Option<PushInterruptionLevel>,
-    /// Android's notification channel
-    #[schema(min_length = 1, max_length = 128)]
-    channel_id: Option<String>,
-    /// Category of the notification, which defines its buttons
-    #[schema(min_length = 1, max_length = 128)]
-    category_id: Option<String>,
-    /// Android drawable that is shown as the icon
-    #[schema(min_length = 1, max_length = 128)]
-    icon: Option<String>,
-    #[serde(default, deserialize_with = "json_object::optional")]
-    rich_content: Option<RichContent>,
-    /// Whether an extension of the iOS app may change the notification
-    mutable_content: Option<bool>,
-    /// Wake the iOS app in the background
-    #[serde(rename = "_contentAvailable")]
-    content_available: Option<bool>,
-}
-
-/// Content beside the text of a notification.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = PushRichContent)]
-struct RichContent {
-    /// URL of an image
-    #[schema(example = "https://example.com/photo.jpg")]
-    image: String,
+message_body! {
+    /// A notification in Expo's format; at most 4096 bytes of JSON. It has a title, a body, data, a badge or
+    /// `_contentAvailable`.
+    SendNotification {}
 }
 
 /// A notification and its delivery state.
@@ -82,6 +33,9 @@ struct RichContent {
 pub(in crate::routes) struct NotificationBody {
     notification_id: String,
     user_id: String,
+    /// The broadcast that it is part of
+    #[serde(skip_serializing_if = "Option::is_none")]
+    broadcast_id: Option<String>,
     created_at: String,
     /// Time at which delivery to all devices finished
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,9 +67,18 @@ pub(in crate::routes) struct DeviceDeliveryBody {
 
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = NotificationStep)]
-struct StepBody {
+pub(super) struct StepBody {
     at: String,
     step: String,
+}
+
+impl From<Step> for StepBody {
+    fn from(step: Step) -> Self {
+        Self {
+            at: time(step.at),
+            step: step.what,
+        }
+    }
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -131,37 +94,7 @@ const LIST_MAX: usize = if PAGE_MAX < 100 { PAGE_MAX } else { 100 };
 
 type Page = PageQuery<LIST_MAX>;
 
-impl TryFrom<SendNotification> for NewMessage {
-    type Error = Problem;
-
-    fn try_from(body: SendNotification) -> Result<Self, Problem> {
-        let number = |name, number: Option<WholeNumber>| {
-            number
-                .map(|number| number.up_to(name, u32::MAX))
-                .transpose()
-        };
-        Ok(Self {
-            title: body.title,
-            body: body.body,
-            subtitle: body.subtitle,
-            data: body.data,
-            sound: body.sound,
-            badge: number("badge", body.badge)?,
-            ttl_secs: number("ttl", body.ttl)?,
-            expiration: number("expiration", body.expiration)?,
-            priority: body.priority.map(|PushPriority(priority)| priority),
-            interruption_level: (body.interruption_level).map(|PushInterruptionLevel(level)| level),
-            channel_id: body.channel_id,
-            category_id: body.category_id,
-            icon: body.icon,
-            image: body.rich_content.map(|content| content.image),
-            is_mutable: body.mutable_content,
-            is_content_available: body.content_available,
-        })
-    }
-}
-
-fn time(at: EpochMillis) -> String {
+pub(super) fn time(at: EpochMillis) -> String {
     UtcMillis::new(at).to_string()
 }
 
@@ -170,6 +103,7 @@ impl From<Notification> for NotificationBody {
         Self {
             notification_id: notification.id.to_string(),
             user_id: notification.user_id.to_string(),
+            broadcast_id: notification.broadcast_id().map(|id| id.to_string()),
             created_at: time(notification.created_at),
             finished_at: notification.finished_at.map(time),
             message: notification.message.members().clone(),
@@ -185,10 +119,7 @@ impl From<Notification> for NotificationBody {
 impl From<DeviceDelivery> for DeviceDeliveryBody {
     fn from(device: DeviceDelivery) -> Self {
         let delivery = device.delivery;
-        let trace = delivery.steps.into_iter().map(|step| StepBody {
-            at: time(step.at),
-            step: step.what,
-        });
+        let trace = delivery.steps.into_iter().map(StepBody::from);
         Self {
             device_id: device.device_id.to_string(),
             state: delivery.state.as_str(),
@@ -219,11 +150,8 @@ pub(in crate::routes) async fn send_notification(
     JsonBody(body): JsonBody<SendNotification>,
 ) -> Result<(StatusCode, Json<NotificationBody>), Problem> {
     caller.check(Action::Write, SYSTEM, Subject::One(user_id.as_str()))?;
-    let idempotency_key: Option<IdempotencyKey> = match headers.get(IDEMPOTENCY_KEY) {
-        Some(value) => Some(String::from_utf8_lossy(value.as_bytes()).parse()?),
-        None => None,
-    };
-    let message = Message::new(body.try_into()?)?;
+    let idempotency_key = idempotency_key(&headers)?;
+    let message = Message::new(body.message()?)?;
     Ok(
         match state
             .push

@@ -114,13 +114,16 @@ impl Push {
         expires_at: EpochSeconds,
     ) -> Result<(Action, Registered), PushError> {
         let now = UtcMillis::new(self.now()).to_string();
-        let item = schema::device_key(&new.user_id, &new.device_id)
+        let mut item = schema::device_key(&new.user_id, &new.device_id)
             .with(schema::EXPO_PUSH_TOKEN, &new.expo_push_token)
             .with(schema::PLATFORM, new.platform.as_str())
             .with(schema::REGISTERED_AT, now.clone())
             .with(schema::UPDATED_AT, now)
             .with(schema::IS_ACTIVE, true)
             .with(schema::EXPIRES_AT, expires_at.0);
+        if self.settings.broadcast_index {
+            item.insert(schema::ACTIVE_PLATFORM, new.platform.as_str());
+        }
         let device = Device::from_item(&item)?;
         let is_new =
             Condition::not_exists(schema::USER_ID).or(Condition::not_exists(schema::DEVICE_ID));
@@ -135,6 +138,7 @@ impl Push {
         stored: Item,
         expires_at: EpochSeconds,
     ) -> Result<(Action, Registered), PushError> {
+        let platform = new.platform.as_str();
         let changes: [(&str, Value); 5] = [
             (schema::EXPO_PUSH_TOKEN, (&new.expo_push_token).into()),
             (
@@ -143,11 +147,13 @@ impl Push {
             ),
             (schema::IS_ACTIVE, true.into()),
             (schema::EXPIRES_AT, expires_at.0.into()),
-            (schema::PLATFORM, new.platform.as_str().into()),
+            (schema::PLATFORM, platform.into()),
         ];
+        let indexed =
+            (self.settings.broadcast_index).then(|| (schema::ACTIVE_PLATFORM, platform.into()));
         let mut update = Update::new();
         let mut refreshed = stored;
-        for (name, value) in changes {
+        for (name, value) in changes.into_iter().chain(indexed) {
             refreshed.insert(name, value.clone());
             update = update.set(name, value);
         }
@@ -185,7 +191,7 @@ impl Push {
             .filter(Path::from(schema::IS_ACTIVE).equals(true))
             .starting_after(start);
         let limit = limit.clamp(1, PAGE_MAX);
-        let table = schema::device_tokens(self.table());
+        let table = self.device_tokens();
         let page = pages::read_page(&*self.store, &table, query, &list, limit)
             .await
             .map_err(page_error)?;
@@ -233,9 +239,12 @@ impl Push {
         device: &DeviceId,
         condition: Condition,
     ) -> UpdateRequest {
-        let update = Update::new()
+        let mut update = Update::new()
             .set(schema::IS_ACTIVE, false)
             .set(schema::UPDATED_AT, UtcMillis::new(self.now()).to_string());
+        if self.settings.broadcast_index {
+            update = update.remove(schema::ACTIVE_PLATFORM);
+        }
         UpdateRequest::new(self.table(), schema::device_key(user, device), update).when(condition)
     }
 

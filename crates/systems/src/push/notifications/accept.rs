@@ -1,15 +1,11 @@
 //! Accepting a notification: it is durable in the outbox before the request is answered, and a repeat
 //! with the same idempotency key is the same notification.
 
-use std::time::Duration;
-
+use homeport_item::Value;
 use homeport_item::expression::{Condition, KeyCondition, Path, Projection, SortCondition};
-use homeport_item::{Item, Value};
-use homeport_store::{
-    Action, CancelReason, Get, Put, Query, StoreError, TransactError, Transaction,
-};
-use sha2::{Digest as _, Sha256};
+use homeport_store::{Action, Get, Put, Query, StoreError};
 
+use super::idempotency::{Added, KeyMarker};
 use super::message::Message;
 use super::notification::{DeviceDelivery, Notification, NotificationId, Part};
 use super::stored::{self, notification_key};
@@ -18,23 +14,17 @@ use crate::fetch::fetch;
 use crate::pages::{self, Page};
 use crate::push::measured::{page_error, store_error};
 use crate::push::types::{DeviceId, IdempotencyKey, UserId};
-use crate::push::{
-    DEVICES_PER_NOTIFICATION_MAX, NOTIFICATION_RETENTION_SECS, PAGE_MAX, Push, PushError, schema,
-};
+use crate::push::{DEVICES_PER_NOTIFICATION_MAX, PAGE_MAX, Push, PushError, schema};
 
-/// How often accepting is tried while other transactions are in its way.
-const CONFLICT_RETRIES_MAX: u32 = 6;
 /// A page of notifications ends after so many deliveries, because each has a trace.
 const DELIVERIES_PER_PAGE_MAX: usize = 10_000;
-/// The pause after the first conflict. Each further one is twice as long.
-const CONFLICT_PAUSE: Duration = Duration::from_millis(20);
 
-/// The result of accepting a notification.
+/// The result of accepting a notification or a broadcast.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Accepted {
-    New(Notification),
-    /// The same message was accepted before with this key; nothing was done.
-    Before(Notification),
+pub enum Accepted<T> {
+    New(T),
+    /// The same was accepted before with this key; nothing was done.
+    Before(T),
 }
 
 impl Push {
@@ -49,26 +39,31 @@ impl Push {
         user: &UserId,
         message: Message,
         key: Option<&IdempotencyKey>,
-    ) -> Result<Accepted, PushError> {
-        let digest = digest(&message);
-        if let Some(key) = key
-            && let Some(before) = self.accepted_before(user, key, &digest).await?
+    ) -> Result<Accepted<Notification>, PushError> {
+        let marker = key.map(|key| marker(user, key, &message));
+        if let Some(marker) = &marker
+            && let Some(before) = self.notified_before(user, marker).await?
         {
             return Ok(Accepted::Before(before));
         }
-        let (notification, actions) = self.enqueue(user, message, key, &digest).await?;
-        if self.add(actions).await? {
-            self.work.notify_one();
-            return Ok(Accepted::New(notification));
+        let (notification, actions) = self.enqueue(user, message, marker.as_ref()).await?;
+        match (self.add(actions).await?, &marker) {
+            (Added::Done, _) => {
+                self.work.notify_one();
+                Ok(Accepted::New(notification))
+            }
+            (Added::Full, _) => {
+                metrics::counter!("homeport_push_outbox_refused_total").increment(1);
+                Err(PushError::OutboxFull)
+            }
+            (Added::KeyTaken, Some(marker)) => {
+                let before = self.notified_before(user, marker).await?;
+                before
+                    .map(Accepted::Before)
+                    .ok_or_else(|| store_error(StoreError::Throttled))
+            }
+            (Added::KeyTaken, None) => Err(store_error(StoreError::Throttled)),
         }
-        // Someone else used the key between the read and the write.
-        let before = match key {
-            Some(key) => self.accepted_before(user, key, &digest).await?,
-            None => None,
-        };
-        before
-            .map(Accepted::Before)
-            .ok_or_else(|| store_error(StoreError::Throttled))
     }
 
     /// The writes that accept a message, for another system that commits them together with its own.
@@ -82,11 +77,12 @@ impl Push {
         message: Message,
         key: &IdempotencyKey,
     ) -> Result<Option<Vec<Action>>, PushError> {
-        let digest = digest(&message);
-        if self.accepted_before(user, key, &digest).await?.is_some() {
+        let marker = marker(user, key, &message);
+        let before: Option<NotificationId> = self.accepted_before(&marker).await?;
+        if before.is_some() {
             return Ok(None);
         }
-        let (_, actions) = self.enqueue(user, message, Some(key), &digest).await?;
+        let (_, actions) = self.enqueue(user, message, Some(&marker)).await?;
         Ok(Some(actions))
     }
 
@@ -99,11 +95,11 @@ impl Push {
         &self,
         user: &UserId,
         message: Message,
-        key: Option<&IdempotencyKey>,
-        digest: &str,
+        marker: Option<&KeyMarker>,
     ) -> Result<(Notification, Vec<Action>), PushError> {
         let now = self.now();
-        let devices = self.devices_to_notify(user).await?;
+        let is_active = Path::from(schema::IS_ACTIVE).equals(true);
+        let devices = self.devices_to_notify(user, is_active).await?;
         let has_work = !devices.is_empty();
         let notification = Notification {
             id: NotificationId::new(now),
@@ -115,6 +111,7 @@ impl Push {
                 .into_iter()
                 .map(|device| DeviceDelivery::queued(device, now))
                 .collect(),
+            tally: None,
             part: Part::ONLY,
             version: 1,
         };
@@ -129,60 +126,19 @@ impl Push {
             let more = schema::open_counter().add(schema::NOTIFICATIONS, more, Some(max));
             actions.push(more.into());
         }
-        if let Some(key) = key {
-            let forget_at = now.seconds().plus_secs(NOTIFICATION_RETENTION_SECS);
-            let marker = marker_key(user, key)
-                .with(schema::NOTIFICATION_ID, notification.id.as_str())
-                .with(schema::ASKED, digest)
-                .with(schema::FORGET_AT, forget_at.0);
-            let put = Put::new(schema::NOTIFICATIONS, marker);
-            actions.push(put.when(Condition::not_exists(schema::PK)).into());
-        }
+        actions.extend(marker.map(|marker| marker.put(notification.id.as_str(), now)));
         Ok((notification, actions))
     }
 
-    /// Commits the writes; false when the idempotency key is taken.
-    async fn add(&self, actions: Vec<Action>) -> Result<bool, PushError> {
-        let mut pause = CONFLICT_PAUSE;
-        for _ in 0..CONFLICT_RETRIES_MAX {
-            match self.store.transact(Transaction::new(actions.clone())).await {
-                Ok(()) => return Ok(true),
-                Err(TransactError::Cancelled(reasons)) => {
-                    let mut failed = reasons.iter().zip(&actions).filter_map(|(reason, action)| {
-                        let failed = matches!(reason, CancelReason::ConditionFailed { .. });
-                        failed.then_some(matches!(action, Action::Put(_)))
-                    });
-                    match failed.next_back() {
-                        Some(true) => return Ok(false),
-                        Some(false) => {
-                            metrics::counter!("homeport_push_outbox_refused_total").increment(1);
-                            return Err(PushError::OutboxFull);
-                        }
-                        // A conflict with another transaction.
-                        None => tokio::time::sleep(pause).await,
-                    }
-                    pause *= 2;
-                }
-                Err(TransactError::TokenMismatch) => break,
-                Err(TransactError::Store(error)) => return Err(store_error(error)),
-            }
-        }
-        Err(store_error(StoreError::Throttled))
-    }
-
-    async fn accepted_before(
+    async fn notified_before(
         &self,
         user: &UserId,
-        key: &IdempotencyKey,
-        digest: &str,
+        marker: &KeyMarker,
     ) -> Result<Option<Notification>, PushError> {
-        let Some(marker) = self.marker(user, key).await? else {
+        let Some(id) = self.accepted_before(marker).await? else {
             return Ok(None);
         };
-        if marker.get(schema::ASKED).and_then(Value::as_str) != Some(digest) {
-            return Err(PushError::KeyReused);
-        }
-        self.marked(user, &marker).await.map(Some)
+        self.notification(user, &id).await.map(Some)
     }
 
     /// The notification that was accepted with a key, if it is still stored.
@@ -191,34 +147,25 @@ impl Push {
         user: &UserId,
         key: &IdempotencyKey,
     ) -> Result<Option<Notification>, PushError> {
-        let Some(marker) = self.marker(user, key).await? else {
+        let id = self.accepted_with_key(schema::user_partition(user), key);
+        let Some(id) = id.await? else {
             return Ok(None);
         };
-        match self.marked(user, &marker).await {
+        match self.notification(user, &id).await {
             Ok(notification) => Ok(Some(notification)),
             Err(PushError::NotificationMissing) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    async fn marker(&self, user: &UserId, key: &IdempotencyKey) -> Result<Option<Item>, PushError> {
-        let get = Get::new(schema::NOTIFICATIONS, marker_key(user, key));
-        self.store.get(get).await.map_err(store_error)
-    }
-
-    /// The notification that an idempotency key names.
-    async fn marked(&self, user: &UserId, marker: &Item) -> Result<Notification, PushError> {
-        let id = marker.get(schema::NOTIFICATION_ID).and_then(Value::as_str);
-        let id = id.and_then(|id| id.parse().ok()).ok_or_else(|| {
-            PushError::Malformed("an idempotency key has no notification".to_owned())
-        })?;
-        self.notification(user, &id).await
-    }
-
     /// Pattern 4 for the ids alone: tokens are read when messages are sent.
-    async fn devices_to_notify(&self, user: &UserId) -> Result<Vec<DeviceId>, PushError> {
-        let mut query = Query::new(self.table(), KeyCondition::new(schema::USER_ID, user))
-            .filter(Path::from(schema::IS_ACTIVE).equals(true));
+    pub(in crate::push) async fn devices_to_notify(
+        &self,
+        user: &UserId,
+        filter: Condition,
+    ) -> Result<Vec<DeviceId>, PushError> {
+        let query = Query::new(self.table(), KeyCondition::new(schema::USER_ID, user));
+        let mut query = query.filter(filter);
         query.projection = Some(Projection::new([schema::DEVICE_ID]));
         let mut devices = Vec::new();
         loop {
@@ -321,13 +268,6 @@ impl Push {
     }
 }
 
-fn marker_key(user: &UserId, key: &IdempotencyKey) -> Item {
-    schema::key(
-        schema::user_partition(user),
-        format!("{}{key}", schema::IDEMPOTENCY_KEY),
-    )
-}
-
-fn digest(message: &Message) -> String {
-    hex::encode(Sha256::digest(message.to_json()))
+fn marker(user: &UserId, key: &IdempotencyKey, message: &Message) -> KeyMarker {
+    KeyMarker::new(schema::user_partition(user), key, &message.to_json())
 }

@@ -153,11 +153,11 @@ impl Message {
         &self.0
     }
 
-    pub(super) fn to_json(&self) -> String {
+    pub(in crate::push) fn to_json(&self) -> String {
         Json::Object(self.0.clone()).to_string()
     }
 
-    pub(super) fn from_json(text: &str) -> Option<Self> {
+    pub(in crate::push) fn from_json(text: &str) -> Option<Self> {
         match serde_json::from_str(text) {
             Ok(Json::Object(members)) => Some(Self(members)),
             _ => None,

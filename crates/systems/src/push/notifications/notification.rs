@@ -4,6 +4,7 @@ use super::message::Message;
 use crate::ids::{TIMED_ID, timed_id};
 use crate::outbox::{Delivery, Entry};
 use crate::push::DEVICES_PER_PART_MAX;
+use crate::push::broadcasts::{BroadcastId, Tally};
 use crate::push::sending::RETRIES;
 use crate::push::types::{DeviceId, UserId};
 use crate::text::text_type;
@@ -22,6 +23,11 @@ text_type! {
 impl NotificationId {
     pub(super) fn new(now: EpochMillis) -> Self {
         Self(timed_id(now))
+    }
+
+    /// The notification by which a user gets a broadcast. It has the broadcast's id, so that there is only one.
+    pub(in crate::push) fn of_broadcast(id: &BroadcastId) -> Self {
+        Self(id.as_str().to_owned())
     }
 }
 
@@ -49,30 +55,38 @@ pub struct Notification {
     /// When the delivery to the last device was finished.
     pub finished_at: Option<EpochMillis>,
     pub devices: Vec<DeviceDelivery>,
+    /// Set if it is part of the broadcast with the same id: what the broadcast has counted of it.
+    pub(in crate::push) tally: Option<Tally>,
     /// The stored part that this is, and how many there are.
-    pub(super) part: Part,
+    pub(in crate::push) part: Part,
     pub(in crate::push) version: i64,
 }
 
 /// A notification to many devices is stored in parts, because the deliveries of all devices do not fit into one
 /// item. The outbox sends each part as an entry of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Part {
+pub(in crate::push) struct Part {
     pub(super) number: usize,
     /// Known to the first part only.
     pub(super) count: usize,
 }
 
 impl Part {
-    pub(super) const ONLY: Self = Self {
+    pub(in crate::push) const ONLY: Self = Self {
         number: 0,
         count: 1,
     };
 }
 
 impl Notification {
+    /// The broadcast that it is part of.
+    #[must_use]
+    pub fn broadcast_id(&self) -> Option<BroadcastId> {
+        (self.tally.as_ref()).map(|_| BroadcastId::of_notification(&self.id))
+    }
+
     /// Splits a new notification into the parts that are stored.
-    pub(super) fn into_parts(self) -> Vec<Self> {
+    pub(in crate::push) fn into_parts(self) -> Vec<Self> {
         let count = self.devices.len().div_ceil(DEVICES_PER_PART_MAX).max(1);
         if count == 1 {
             return vec![self];
@@ -84,6 +98,7 @@ impl Notification {
             id: self.id.clone(),
             user_id: self.user_id.clone(),
             message: self.message.clone(),
+            tally: self.tally.clone(),
             ..self
         });
         parts.collect()
@@ -100,7 +115,7 @@ impl Notification {
 }
 
 impl DeviceDelivery {
-    pub(super) fn queued(device_id: DeviceId, now: EpochMillis) -> Self {
+    pub(in crate::push) fn queued(device_id: DeviceId, now: EpochMillis) -> Self {
         let mut delivery = Delivery::queued(now);
         delivery.note(now, "accepted");
         Self {

@@ -5,11 +5,12 @@ use homeport_item::{Item, Value};
 use super::message::Message;
 use super::notification::{DeviceDelivery, Notification, NotificationId, Part};
 use crate::outbox::{Delivery, Entry as _};
+use crate::push::broadcasts::Tally;
 use crate::push::types::UserId;
 use crate::push::{NOTIFICATION_RETENTION_SECS, PushError, schema};
 use crate::time::EpochMillis;
 
-pub(super) fn notification_key(user: &UserId, id: &NotificationId) -> Item {
+pub(in crate::push) fn notification_key(user: &UserId, id: &NotificationId) -> Item {
     part_key(user, id, 0)
 }
 
@@ -40,14 +41,27 @@ pub(in crate::push) fn to_item(notification: &Notification) -> Item {
     } else if count > 1 {
         item.insert(schema::PARTS, whole_number(count));
     }
+    if notification.tally.is_some() {
+        item.insert(schema::IS_BROADCAST, true);
+    }
     if let Some(due) = notification.due_at() {
-        item.insert(schema::WORK, schema::WORK_PARTITION);
+        item.insert(schema::WORK, lane(notification));
         item.insert(schema::DUE_AT_MS, due.0);
     }
     if let Some(at) = notification.finished_at {
         item.insert(schema::FINISHED_AT, at.0);
     }
     item
+}
+
+/// Receipts wait in a lane of their own, so that they never keep messages from being sent.
+fn lane(notification: &Notification) -> &'static str {
+    let mut devices = notification.devices.iter();
+    if devices.any(|device| device.delivery.is_unsent() || device.deactivate) {
+        schema::WORK_PARTITION
+    } else {
+        schema::AWAITING_RECEIPT
+    }
 }
 
 fn whole_number(count: usize) -> i64 {
@@ -93,14 +107,17 @@ fn parse(item: &Item) -> Option<Notification> {
     let text = |name| item.get(name).and_then(Value::as_str);
     let whole = |name| item.get(name)?.as_number()?.to_i64();
     let count = |name| whole(name).and_then(|count| usize::try_from(count).ok());
-    let devices = item.get(schema::DEVICES)?.as_list()?;
+    let devices = item.get(schema::DEVICES)?.as_list()?.iter();
+    let devices: Vec<DeviceDelivery> = devices.map(parse_device).collect::<Option<_>>()?;
+    let is_broadcast = item.get(schema::IS_BROADCAST).and_then(Value::as_bool);
     Some(Notification {
         id: text(schema::NOTIFICATION_ID)?.parse().ok()?,
         user_id: text(schema::NOTIFIED_USER_ID)?.parse().ok()?,
         message: Message::from_json(text(schema::MESSAGE)?)?,
         created_at: EpochMillis(whole(schema::CREATED_AT)?),
         finished_at: whole(schema::FINISHED_AT).map(EpochMillis),
-        devices: devices.iter().map(parse_device).collect::<Option<_>>()?,
+        tally: (is_broadcast == Some(true)).then(|| Tally::of(&devices)),
+        devices,
         part: Part {
             number: count(schema::PART).unwrap_or(Part::ONLY.number),
             count: count(schema::PARTS).unwrap_or(Part::ONLY.count),

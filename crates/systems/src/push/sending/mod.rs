@@ -1,5 +1,6 @@
 //! Sending notifications through Expo's push service, and the work with its receipts.
 
+mod broadcasting;
 mod outbox;
 mod pace;
 mod receipts;

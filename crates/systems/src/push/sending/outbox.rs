@@ -17,6 +17,7 @@ use crate::fetch::fetch;
 use crate::outbox::{
     Decision, DeliveryEvent, Entry as _, OutboxKind, Place, Queue, RetryPolicy, SendError,
 };
+use crate::push::broadcasts::Tally;
 use crate::push::notifications::Notification;
 use crate::push::notifications::stored;
 use crate::push::types::{DeviceId, ExpoPushToken, UserId};
@@ -68,10 +69,18 @@ impl OutboxKind for PushOutbox {
         notification.version += 1;
         let is_finished = notification.due_at().is_none();
         notification.finished_at = is_finished.then(|| self.now());
+        if let Some(tally) = &mut notification.tally {
+            *tally = Tally::of(&notification.devices);
+        }
         let put = Put::new(schema::NOTIFICATIONS, stored::to_item(notification));
         Ok(put
             .when(Path::from(schema::VERSION).equals(read_version))
             .into())
+    }
+
+    /// The broadcast of a notification counts its deliveries.
+    fn write_beside(&self, before: &Notification, after: &Notification) -> Option<Action> {
+        after.counting(before)
     }
 
     async fn prepare(
@@ -79,6 +88,8 @@ impl OutboxKind for PushOutbox {
         notifications: &mut [Notification],
         places: &[Place],
     ) -> Result<Vec<Decision<Envelope>>, PushError> {
+        let broadcasts = notifications.iter().filter_map(Notification::broadcast_id);
+        let cancelled = self.push.cancelled_among(broadcasts.collect()).await?;
         let wanted = places.iter().map(|place| {
             let notification = &notifications[place.entry];
             let device = &notification.devices[place.delivery];
@@ -87,8 +98,12 @@ impl OutboxKind for PushOutbox {
         let tokens = self.active_tokens(wanted.collect()).await?;
         let decisions = places.iter().map(|place| {
             let notification = &mut notifications[place.entry];
+            let broadcast = notification.broadcast_id();
             let device = &mut notification.devices[place.delivery];
             let key = (notification.user_id.clone(), device.device_id.clone());
+            if broadcast.is_some_and(|id| cancelled.contains(&id)) {
+                return Decision::Drop("the broadcast was cancelled");
+            }
             match tokens.get(&key) {
                 None => Decision::Fail("NotActive: the device is deleted or inactive".to_owned()),
                 Some(None) => {

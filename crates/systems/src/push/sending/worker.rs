@@ -7,15 +7,17 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::sync::Notify;
 
+use super::broadcasting::{Broadcasting, Progress};
 use super::outbox::{PushOutbox, RETRIES};
 use super::pace::Pace;
 use super::service::PushService;
 use crate::outbox::{
-    OutboxKind as _, OutboxWorker, SendError, due_entries, next_turn_at, run_until, send_batch,
+    OutboxKind as _, OutboxWorker, SendError, due_entries, due_entries_in, next_turn_at, run_until,
+    send_batch,
 };
 use crate::push::measured::{self, counted};
 use crate::push::notifications::Notification;
-use crate::push::{MESSAGES_PER_REQUEST_MAX, Push, PushError};
+use crate::push::{MESSAGES_PER_REQUEST_MAX, Push, PushError, schema};
 use crate::time::EpochMillis;
 
 /// Notifications that one turn reads.
@@ -27,6 +29,7 @@ pub struct Worker {
     pace: Pace,
     sending: Breaker,
     pub(super) receipts: Breaker,
+    broadcasting: Broadcasting,
 }
 
 /// Pauses requests of one kind after failures.
@@ -45,6 +48,8 @@ pub struct Turn {
     pub receipts: usize,
     /// Tokens that were deactivated.
     pub deactivated: usize,
+    /// Devices that broadcasts put into the outbox.
+    pub broadcast: usize,
     /// When the next turn has something to do, if that is known.
     pub next_at: Option<EpochMillis>,
 }
@@ -85,6 +90,7 @@ impl Worker {
             pace: Pace::new(push.settings.rate_per_second, now),
             outbox: PushOutbox { push, service },
             sending: Breaker::new(now),
+            broadcasting: Broadcasting::new(now),
             receipts: Breaker::new(now),
         }
     }
@@ -96,7 +102,8 @@ impl Worker {
         run_until(self, stop).await;
     }
 
-    /// Does what is due, with at most one request of each kind.
+    /// Does what is due, with at most one request of each kind. Messages come first; receipts and broadcasts never
+    /// keep them waiting.
     ///
     /// # Errors
     /// When the store fails. What was due stays due.
@@ -108,16 +115,37 @@ impl Worker {
         let mut due = due_entries(&self.outbox, DUE_PER_TURN).await?;
         let messages = self.send_due(&mut due).await?;
         let deactivated = self.deactivate_due(&mut due).await?;
-        let receipts = self.fetch_receipts(&mut due).await?;
+        let mut receipts = self.fetch_receipts(&mut due).await?;
+        if receipts == 0 {
+            let mut sent =
+                due_entries_in(&self.outbox, schema::AWAITING_RECEIPT, DUE_PER_TURN).await?;
+            receipts = self.fetch_receipts(&mut sent).await?;
+        }
+        let queued = self.advance_broadcasts(&due).await?;
         let open = self.outbox.queue().open_count().await?;
         metrics::gauge!("homeport_push_outbox_open").set(open as f64);
-        let was_busy = messages + deactivated + receipts > 0;
+        let was_busy = messages + deactivated + receipts + queued.devices > 0 || queued.is_filling;
         Ok(Turn {
             messages,
             receipts,
             deactivated,
-            next_at: self.next_at(was_busy).await?,
+            broadcast: queued.devices,
+            next_at: min_of(self.next_at(was_busy).await?, queued.next_at),
         })
+    }
+
+    /// Looks for devices of broadcasts while there is little to send.
+    async fn advance_broadcasts(&mut self, due: &[Notification]) -> Result<Progress, PushError> {
+        let now = self.outbox.now();
+        let devices = due.iter().flat_map(|notification| &notification.devices);
+        let waiting =
+            devices.filter(|device| device.delivery.is_unsent() && device.delivery.is_due(now));
+        let waiting = if self.sending.is_paused(now) {
+            usize::MAX
+        } else {
+            waiting.count()
+        };
+        self.broadcasting.advance(&self.outbox.push, waiting).await
     }
 
     /// Sends as much as one request and the pace allow; returns how many messages were sent.
@@ -145,7 +173,9 @@ impl Worker {
     /// When there is something to do next: the first due entry, or the end of what holds it up.
     async fn next_at(&mut self, was_busy: bool) -> Result<Option<EpochMillis>, PushError> {
         let now = self.outbox.now();
-        let due_at = self.outbox.queue().first_due_at().await?;
+        let queue = self.outbox.queue();
+        let receipt_at = queue.first_due_at_in(schema::AWAITING_RECEIPT).await?;
+        let due_at = min_of(queue.first_due_at().await?, receipt_at);
         let next_at = due_at.map(|due_at| next_turn_at(due_at, now, was_busy));
         let is_held_up = !was_busy && due_at.is_some_and(|due_at| due_at <= now);
         if !is_held_up {
@@ -180,6 +210,10 @@ impl OutboxWorker for Worker {
     async fn next_turn(&mut self) -> Result<Option<EpochMillis>, PushError> {
         Ok(self.turn().await?.next_at)
     }
+}
+
+fn min_of(one: Option<EpochMillis>, other: Option<EpochMillis>) -> Option<EpochMillis> {
+    one.into_iter().chain(other).min()
 }
 
 impl std::fmt::Debug for Worker {
