@@ -6,6 +6,7 @@ mod support;
 
 mod broadcast_index;
 mod broadcasts;
+mod erase_race;
 mod tokens;
 mod world;
 

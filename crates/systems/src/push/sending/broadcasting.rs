@@ -30,8 +30,6 @@ pub(super) struct Broadcasting {
 pub(super) struct Progress {
     /// Devices that were put into the outbox.
     pub(super) devices: usize,
-    /// Whether the index is being filled.
-    pub(super) is_filling: bool,
     /// When the next turn has something to do.
     pub(super) next_at: Option<EpochMillis>,
 }
@@ -52,8 +50,8 @@ impl Broadcasting {
         mut waiting: usize,
     ) -> Result<Progress, PushError> {
         let mut progress = Progress::default();
-        if push.settings.broadcast_index {
-            progress.is_filling = self.fill(push).await?;
+        if push.settings.broadcast_index && self.fill(push).await? {
+            progress.next_at = Some(push.now());
         }
         let (done, open): (Vec<_>, Vec<_>) = push
             .open_broadcasts()

@@ -124,7 +124,7 @@ impl Worker {
         let queued = self.advance_broadcasts(&due).await?;
         let open = self.outbox.queue().open_count().await?;
         metrics::gauge!("homeport_push_outbox_open").set(open as f64);
-        let was_busy = messages + deactivated + receipts + queued.devices > 0 || queued.is_filling;
+        let was_busy = messages + deactivated + receipts + queued.devices > 0;
         Ok(Turn {
             messages,
             receipts,
