@@ -38,7 +38,9 @@ impl Tally {
         for device in devices {
             let delivery = &device.delivery;
             let state = match delivery.state {
-                DeliveryState::Queued | DeliveryState::Sending => schema::QUEUED,
+                DeliveryState::Queued | DeliveryState::Sending | DeliveryState::HandedOver => {
+                    schema::QUEUED
+                }
                 DeliveryState::Sent => schema::SENT,
                 DeliveryState::Delivered => schema::DELIVERED,
                 DeliveryState::Failed => schema::FAILED,

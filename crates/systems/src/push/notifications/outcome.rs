@@ -107,6 +107,7 @@ mod tests {
             created_at: NOW,
             finished_at: None,
             devices: states.iter().copied().map(device).collect(),
+            tally: None,
             part: Part::ONLY,
             version: 1,
         };
