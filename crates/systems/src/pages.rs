@@ -8,6 +8,7 @@ use crate::alerts::AlertsError;
 use crate::api_keys::ApiKeyError;
 use crate::chargers::ChargersError;
 use crate::cursor::{Cursor, CursorError};
+use crate::people::PeopleError;
 use crate::plain_json;
 use crate::records::RecordsError;
 use crate::sensors::SensorsError;
@@ -42,6 +43,7 @@ from_page_error!(
     AlertsError,
     ApiKeyError,
     ChargersError,
+    PeopleError,
     RecordsError,
     SensorsError,
     TelemetryError
