@@ -21,9 +21,7 @@ pub use self::metrics::{Gauges, drain_latencies_until, install_recorder};
 pub use auth::{
     AdminToken, RateLimit, RateLimiter, UserAlgorithm, UserKeys, UserTokenSettings, UserTokens,
 };
-pub use console::{
-    CommitTimes, Console, EXPORTS_MAX, SESSION_SECS_DEFAULT, Sessions, Storage, StoredTable,
-};
+pub use console::{CommitTimes, Console, EXPORTS_MAX, SESSION_SECS_DEFAULT, Storage, StoredTable};
 pub use listen::{
     AddressRanges, AllowedOrigins, ConnectionLimits, Connections, ForwardedHeader, Limits,
     REFUSALS_MAX, TrustedProxies, serve,
@@ -38,6 +36,9 @@ pub use outbound::{
     Delivery, Expo, InvalidRequestSecret, SignedRequests, SmtpRelay, SmtpRelayError, SmtpTls,
 };
 pub use routes::api_keys::{ApiKeyBody, ApiKeyList, CreateApiKey, CreatedApiKey, RevokedApiKey};
+pub use routes::people::{
+    ChangePerson, CreatePerson, CreatedPerson, PersonBody, PersonList, ResetPassword, RoleBody,
+};
 pub use routes::push::{PushCheck, PushCleanup, PushDeviceCheck, PushLastNotification};
 pub use routes::rules::{
     ChangeBody, DifferenceKind, ReplayBody, ReplayTotalsBody, ReplayedBody, RuleBody,

@@ -29,6 +29,8 @@ parameters! {
 text_schemas! {
     timed_id = of::<alerts::AlertId>();
     name = of::<alerts::DefinitionName>();
+    acknowledger = or_null::<alerts::DefinitionName>()
+        .description(Some("Who acknowledges it; default the caller's own name"));
     note = or_null::<alerts::Note>();
     attribute = of::<alerts::AttributePath>()
         .description(Some("Path of the attribute: names separated by dots"));

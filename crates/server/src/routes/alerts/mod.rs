@@ -12,6 +12,7 @@ use crate::request::PageQuery;
 use crate::state::AppState;
 
 pub(crate) use definition_terms::{AbsenceBody, RateBody, ThresholdBody};
+pub(super) use raised::alert_device;
 
 type Page = PageQuery<PAGE_MAX>;
 

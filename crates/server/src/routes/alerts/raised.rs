@@ -3,12 +3,15 @@
 use axum::Json;
 use axum::extract::State;
 use homeport_systems::alerts::{Alert, AlertFilter, AlertId, Notification, StateFilter};
+use homeport_systems::fleet::DeviceRef;
+use homeport_systems::people::ADMIN_NAME;
 use homeport_systems::time::{EpochMillis, UtcMillis};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::Page;
-use crate::auth::{Authenticated, Operators};
+use crate::auth::needs::{Acknowledge, Read};
+use crate::auth::{Action, Authenticated, People};
 use crate::openapi::enums::{AlertSource, AlertState, AlertStateBody, AlertStateFilter};
 use crate::openapi::schemas::alerts::{self as schemas, AlertPath};
 use crate::problem::Problem;
@@ -102,8 +105,10 @@ pub(super) struct AlertList {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AcknowledgeAlert {
-    #[schema(schema_with = schemas::name)]
-    by: String,
+    /// Who acknowledges it; default the caller's own name
+    #[serde(default)]
+    #[schema(schema_with = schemas::acknowledger, required = false)]
+    by: Option<String>,
     #[serde(default)]
     #[schema(schema_with = schemas::note, required = false)]
     note: Option<String>,
@@ -120,6 +125,14 @@ pub(super) struct ListQuery {
     /// Definition of the alerts
     #[param(schema_with = schemas::timed_id, required = false)]
     definition: Option<String>,
+}
+
+/// The device that an alert is about.
+pub(in crate::routes) fn alert_device(alert: &Alert) -> DeviceRef {
+    DeviceRef {
+        system: alert.source.clone(),
+        id: alert.device.as_str().to_owned(),
+    }
 }
 
 fn time(at: EpochMillis) -> String {
@@ -186,7 +199,7 @@ impl From<Notification> for NotificationBody {
     (status = 200, description = "A page of alerts", body = AlertList),
 ))]
 pub(super) async fn list_alerts(
-    _: Authenticated<Operators>,
+    caller: Authenticated<People<Read>>,
     State(state): State<AppState>,
     UrlQuery(query): UrlQuery<ListQuery>,
     page: Page,
@@ -200,8 +213,13 @@ pub(super) async fn list_alerts(
         .alerts
         .alerts(&filter, page.limit, page.cursor)
         .await?;
+    // Pages of people with limited roles may have fewer alerts.
+    let alerts = page.items.into_iter().filter(|alert| {
+        let device = alert_device(alert);
+        caller.check_device(Action::Read, &device).is_ok()
+    });
     Ok(Json(AlertList {
-        alerts: page.items.into_iter().map(AlertBody::from).collect(),
+        alerts: alerts.map(AlertBody::from).collect(),
         next_cursor: page.next.map(|cursor| cursor.encode()),
     }))
 }
@@ -213,11 +231,12 @@ pub(super) async fn list_alerts(
     (status = 404, description = "Alert not found"),
 ))]
 pub(super) async fn get_alert(
-    _: Authenticated<Operators>,
+    caller: Authenticated<People<Read>>,
     State(state): State<AppState>,
     PathPart(id): PathPart<AlertId>,
 ) -> Result<Json<TracedAlert>, Problem> {
     let alert = state.alerts.alert(&id).await?;
+    caller.check_device(Action::Read, &alert_device(&alert))?;
     let notifications = state.alerts.notifications(&id).await?.into_iter();
     Ok(Json(TracedAlert {
         alert: alert.into(),
@@ -233,15 +252,21 @@ pub(super) async fn get_alert(
     (status = 409, description = "Already acknowledged by someone else"),
 ))]
 pub(super) async fn acknowledge_alert(
-    _: Authenticated<Operators>,
+    caller: Authenticated<People<Acknowledge>>,
     State(state): State<AppState>,
     PathPart(id): PathPart<AlertId>,
     JsonBody(body): JsonBody<AcknowledgeAlert>,
 ) -> Result<Json<AlertBody>, Problem> {
     let note = body.note.map(|note| note.parse()).transpose()?;
-    let alert = state
-        .alerts
-        .acknowledge(&id, body.by.parse()?, note)
-        .await?;
+    let alert = state.alerts.alert(&id).await?;
+    caller.check_device(Action::Acknowledge, &alert_device(&alert))?;
+    let own = caller.principal();
+    let by = body.by.unwrap_or_else(|| own.clone());
+    if by != own && own != ADMIN_NAME {
+        return Err(Problem::invalid(
+            "by must be your own name, or absent: only the admin token can name someone else",
+        ));
+    }
+    let alert = state.alerts.acknowledge(&id, by.parse()?, note).await?;
     Ok(Json(alert.into()))
 }

@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::SYSTEM;
+use crate::auth::needs::{Read, Write};
 use crate::auth::{Action, Authenticated, Everyone, Subject};
 use crate::openapi::enums::{PushInterruptionLevel, PushPriority};
 use crate::openapi::schemas::UserPath;
@@ -212,7 +213,7 @@ impl From<DeviceDelivery> for DeviceDeliveryBody {
     (status = 503, description = "The outbox is full, or the store is unavailable; retry later")
 ))]
 pub(in crate::routes) async fn send_notification(
-    caller: Authenticated<Everyone>,
+    caller: Authenticated<Everyone<Write>>,
     State(state): State<AppState>,
     PathPart(user_id): PathPart<UserId>,
     headers: HeaderMap,
@@ -244,7 +245,7 @@ pub(in crate::routes) async fn send_notification(
     (status = 404, description = "Notification not found"),
 ))]
 pub(in crate::routes) async fn get_notification(
-    caller: Authenticated<Everyone>,
+    caller: Authenticated<Everyone<Read>>,
     State(state): State<AppState>,
     Path((user_id, notification_id)): Path<(String, String)>,
 ) -> Result<Json<NotificationBody>, Problem> {
@@ -262,7 +263,7 @@ pub(in crate::routes) async fn get_notification(
     (status = 200, description = "A page of notifications", body = NotificationList),
 ))]
 pub(in crate::routes) async fn list_notifications(
-    caller: Authenticated<Everyone>,
+    caller: Authenticated<Everyone<Read>>,
     State(state): State<AppState>,
     PathPart(user_id): PathPart<UserId>,
     page: Page,

@@ -6,7 +6,8 @@ use homeport_systems::rules::{NewRule, RuleDocument, RuleName};
 use serde_json::{Map, Value};
 
 use super::body::{RuleBody, RuleWithEtag, with_etag};
-use crate::auth::{Authenticated, Operators};
+use crate::auth::needs::ManageRules;
+use crate::auth::{Authenticated, Everywhere};
 use crate::openapi::schemas::rules::{
     IfMatch, NewRuleSchema, RuleDocumentSchema, RulePatchSchema, RulePath,
 };
@@ -38,7 +39,7 @@ fn expected_version(headers: &HeaderMap) -> Result<Option<i64>, Problem> {
     (status = 409, description = "A rule with this name exists, or there are too many rules"),
 ))]
 pub(in crate::routes) async fn create_rule(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<ManageRules>>,
     State(state): State<AppState>,
     JsonBody(new): JsonBody<NewRule>,
 ) -> Result<(StatusCode, RuleWithEtag), Problem> {
@@ -57,7 +58,7 @@ pub(in crate::routes) async fn create_rule(
     (status = 412, description = "The rule has another version"),
 ))]
 pub(in crate::routes) async fn put_rule(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<ManageRules>>,
     State(state): State<AppState>,
     PathPart(name): PathPart<RuleName>,
     headers: HeaderMap,
@@ -83,7 +84,7 @@ pub(in crate::routes) async fn put_rule(
     (status = 412, description = "The rule has another version"),
 ))]
 pub(in crate::routes) async fn patch_rule(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<ManageRules>>,
     State(state): State<AppState>,
     PathPart(name): PathPart<RuleName>,
     headers: HeaderMap,
@@ -104,7 +105,7 @@ pub(in crate::routes) async fn patch_rule(
     (status = 412, description = "The rule has another version"),
 ))]
 pub(in crate::routes) async fn delete_rule(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<ManageRules>>,
     State(state): State<AppState>,
     PathPart(name): PathPart<RuleName>,
     headers: HeaderMap,
@@ -122,7 +123,7 @@ pub(in crate::routes) async fn delete_rule(
     (status = 409, description = "The rule is in the server's rules file"),
 ))]
 pub(in crate::routes) async fn enable_rule(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<ManageRules>>,
     State(state): State<AppState>,
     PathPart(name): PathPart<RuleName>,
 ) -> Result<RuleWithEtag, Problem> {
@@ -137,7 +138,7 @@ pub(in crate::routes) async fn enable_rule(
     (status = 409, description = "The rule is in the server's rules file"),
 ))]
 pub(in crate::routes) async fn disable_rule(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<ManageRules>>,
     State(state): State<AppState>,
     PathPart(name): PathPart<RuleName>,
 ) -> Result<RuleWithEtag, Problem> {
