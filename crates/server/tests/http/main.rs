@@ -13,6 +13,8 @@ mod delivery;
 mod expo;
 mod jwks;
 mod jwks_rsa;
+mod people;
+mod permissions;
 mod policy;
 mod push;
 mod push_delivery;

@@ -705,9 +705,6 @@ async fn worker_runs_and_stops() {
     let ended = tokio::time::timeout(WITHIN, working).await;
     ended.expect("it stops").expect("no panic");
     let page = push.notifications(&user(1), 1, None).await.expect("a page");
-    assert_eq!(
-        page.items[0].devices[0].delivery.state,
-        DeliveryState::Sent
-    );
+    assert_eq!(page.items[0].devices[0].delivery.state, DeliveryState::Sent);
     assert_eq!(stand_in.accepted_count(), 1);
 }

@@ -14,9 +14,10 @@ use homeport_server::{
 use homeport_simulate::expo_stand_in::ExpoStandIn;
 use homeport_store::{Clock as _, ManualClock, StoreError};
 use homeport_systems::alerts::{self, Alerts};
-use homeport_systems::api_keys::{ApiKeys, NewApiKey, Pepper};
+use homeport_systems::api_keys::{ApiKeys, KeyPermission, NewApiKey, Pepper};
 use homeport_systems::fleet::{Expectations, SYSTEMS, System};
 use homeport_systems::messages::{Intake as _, Message};
+use homeport_systems::people::People;
 use homeport_systems::rules::RuleEngine;
 use homeport_systems::schema::TableNames;
 use homeport_systems::time::{EpochMillis, FutureLimit};
@@ -37,6 +38,7 @@ pub(crate) struct Server {
     pub(crate) api_keys: Arc<ApiKeys>,
     pub(crate) alerts: Alerts,
     pub(crate) clock: Arc<ManualClock>,
+    pub(crate) people: People,
     rules: RuleEngine,
     _directory: tempfile::TempDir,
 }
@@ -224,6 +226,7 @@ impl Server {
         let state = AppState::build(deps, settings).await.expect("a server");
         let api_keys = Arc::clone(&state.api_keys);
         let (alerts, rules) = (state.alerts.clone(), state.rules.clone());
+        let people = state.people.clone();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
             .await
             .expect("a port");
@@ -243,6 +246,7 @@ impl Server {
             api_keys,
             alerts,
             clock,
+            people,
             rules,
             _directory: directory,
         }
@@ -291,6 +295,16 @@ impl Server {
                 .into_iter()
                 .collect::<BTreeSet<_>>(),
             ..NewApiKey::default()
+        };
+        let (_, raw) = self.api_keys.create(new).await.expect("a key");
+        raw.reveal().to_owned()
+    }
+
+    /// Creates an API key of telemetry that may send commands.
+    pub(crate) async fn command_key(&self) -> String {
+        let new = NewApiKey {
+            permissions: [KeyPermission::SendCommands].into(),
+            ..NewApiKey::for_all_of("telemetry")
         };
         let (_, raw) = self.api_keys.create(new).await.expect("a key");
         raw.reveal().to_owned()
