@@ -61,10 +61,11 @@ impl Caller {
         system: &str,
         subject: Subject<'_>,
     ) -> Result<(), Forbidden> {
+        self.check_role(action)?;
         match self {
             Self::Person(access) => check_person(access, action, Some((system, subject))),
             Self::ApiKey(key) => check_api_key(key, action, system, subject),
-            Self::User(user) => check_user(user, action, system, subject),
+            Self::User(user) => check_user(user, system, subject),
         }
     }
 
@@ -76,12 +77,14 @@ impl Caller {
         }
     }
 
-    /// Whether a person has a role for something, wherever it applies. The handler checks to what.
+    /// Whether a caller may do something at all, wherever it applies. The handler checks to what.
     pub(crate) fn check_role(&self, action: Action) -> Result<(), Forbidden> {
-        match self {
-            Self::Person(access) => check_role(access, action),
-            Self::ApiKey(_) | Self::User(_) => Ok(()),
-        }
+        let is_permitted = match self {
+            Self::Person(access) => return check_role(access, action),
+            Self::ApiKey(_) => matches!(action, Action::Read | Action::Write | Action::Command),
+            Self::User(_) => matches!(action, Action::Read | Action::Manage),
+        };
+        is_permitted.then_some(()).ok_or(Forbidden::OperatorsOnly)
     }
 
     /// Whether the caller may do something to a device of the fleet.
@@ -148,9 +151,6 @@ fn check_api_key(
     if key.system != system {
         return Err(Forbidden::OtherSystem(key.system.clone()));
     }
-    if !matches!(action, Action::Read | Action::Write | Action::Command) {
-        return Err(Forbidden::OperatorsOnly);
-    }
     if action == Action::Command && !key.has(KeyPermission::SendCommands) {
         return Err(Forbidden::PermissionMissing(KeyPermission::SendCommands));
     }
@@ -177,13 +177,8 @@ fn check_api_key(
 }
 
 /// Users manage their own devices and read their own notifications; they send none.
-fn check_user(
-    user: &UserId,
-    action: Action,
-    system: &str,
-    subject: Subject<'_>,
-) -> Result<(), Forbidden> {
-    if system != USER_SYSTEM || !matches!(action, Action::Read | Action::Manage) {
+fn check_user(user: &UserId, system: &str, subject: Subject<'_>) -> Result<(), Forbidden> {
+    if system != USER_SYSTEM {
         return Err(Forbidden::OperatorsOnly);
     }
     if subject == Subject::One(user.as_str()) {

@@ -48,9 +48,9 @@ fn table() -> HashMap<String, Row> {
     rows
 }
 
-/// Whether a request gets past authentication and the check of permissions.
+/// Whether a request gets past authentication and the check of permissions. Wrong credentials are limited after a while.
 fn is_permitted(answer: &Answer) -> bool {
-    !matches!(answer.status, 401 | 403)
+    !matches!(answer.status, 401 | 403 | 429)
 }
 
 /// The path; a live feed would not end, so its request is invalid.
