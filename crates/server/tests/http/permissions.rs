@@ -160,14 +160,6 @@ async fn limited_role_reaches_only_what_it_covers() {
     for operation in operations(&document(&server).await) {
         let route = format!("{} {}", operation.method, operation.route);
         let row = &table[&route];
-        let answer = as_person(
-            &server,
-            &session,
-            &operation.method,
-            &path(&operation),
-            Value::Null,
-        )
-        .await;
         let expected: &[u16] = match row.limited.as_str() {
             "whole server" => &[403],
             "filtered" => &[200, 400],
@@ -182,6 +174,14 @@ async fn limited_role_reaches_only_what_it_covers() {
             _ => continue,
         };
         tried += 1;
+        let answer = as_person(
+            &server,
+            &session,
+            &operation.method,
+            &path(&operation),
+            Value::Null,
+        )
+        .await;
         assert!(expected.contains(&answer.status), "{route}: {answer:?}");
     }
     assert!(tried > 90, "{tried}");
