@@ -753,6 +753,166 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the caller: name, roles and permissions */
+        get: operations["get_me"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/me/password": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Change your password; your other sessions end */
+        put: operations["change_password"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/me/second-factor": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Begin to set up a second factor; the secret is shown only once
+         * @description Add it to an authenticator app, then confirm it with a code of the app. Until then it is not required.
+         */
+        post: operations["begin_second_factor"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/me/second-factor/confirm": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Confirm the second factor with a code; from now on it is required */
+        post: operations["confirm_second_factor"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/me/second-factor/remove": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Remove your second factor */
+        post: operations["remove_second_factor"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/me/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List your sessions, the newest first */
+        get: operations["list_sessions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/me/sessions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** End one of your sessions */
+        delete: operations["end_other_session"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/me/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List your personal access tokens, the newest first */
+        get: operations["list_tokens"];
+        put?: never;
+        /**
+         * Create a personal access token for yourself; its text is shown only once
+         * @description It may do what its role permits, as far as your own roles permit it too.
+         */
+        post: operations["create_token"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/me/tokens/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Revoke one of your personal access tokens */
+        delete: operations["revoke_token"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/overview": {
         parameters: {
             query?: never;
@@ -768,6 +928,146 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/people": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List people by name */
+        get: operations["list_people"];
+        put?: never;
+        /** Create a person; a generated password is shown only once */
+        post: operations["create_person"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/people/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a person */
+        get: operations["get_person"];
+        put?: never;
+        post?: never;
+        /** Delete a person with all sessions and tokens */
+        delete: operations["delete_person"];
+        options?: never;
+        head?: never;
+        /** Change the roles of a person, or enable or disable a person */
+        patch: operations["change_person"];
+        trace?: never;
+    };
+    "/v1/people/{name}/reset-password": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Set another password for a person; all sessions end and all tokens are revoked */
+        post: operations["reset_password"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/people/{name}/reset-second-factor": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Remove the second factor of a person who has lost it */
+        post: operations["reset_second_factor"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/people/{name}/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the sessions of a person, the newest first */
+        get: operations["list_sessions_of_person"];
+        put?: never;
+        post?: never;
+        /** End all sessions of a person */
+        delete: operations["end_sessions_of_person"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/people/{name}/sessions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** End a session of a person */
+        delete: operations["end_session_of_person"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/people/{name}/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the personal access tokens of a person, the newest first */
+        get: operations["list_tokens_of_person"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/people/{name}/tokens/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Revoke a personal access token of a person */
+        delete: operations["revoke_token_of_person"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1206,17 +1506,37 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get the console session */
+        /** Get the console session: who is signed in, and with which permissions */
         get: operations["get_session"];
         put?: never;
         /**
          * Sign in to the console
-         * @description The response sets a cookie that replaces the admin token. Requests with it that change something must come from
-         *     the console's page and send `X-Homeport-Console: 1`.
+         * @description With the name and the password of a person, or with the admin token. The response sets a cookie. Requests with it
+         *     that change something must come from the console's page and send `X-Homeport-Console: 1`.
          */
         post: operations["begin_session"];
         /** Sign out of the console */
         delete: operations["end_session"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/setup": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create the first administrator
+         * @description The link with the token is printed when the server starts and there are no people. It works once, for an hour.
+         */
+        post: operations["set_up"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1460,7 +1780,8 @@ export interface components {
     schemas: {
         /** @description An acknowledgement. */
         AcknowledgeAlert: {
-            by: string;
+            /** @description Who acknowledges it; default the caller's own name */
+            by?: string | null;
             note?: string | null;
         };
         /** @description A record and its journal. */
@@ -1859,6 +2180,16 @@ export interface components {
          * @enum {string}
          */
         ChangeKind: "insert" | "modify" | "remove";
+        ChangePassword: {
+            new_password: string;
+            old_password: string;
+        };
+        /** @description What to change of a person; absent members stay. */
+        ChangePerson: {
+            /** @description People who are not enabled lose their sessions and tokens and cannot sign in */
+            is_enabled?: boolean | null;
+            roles?: components["schemas"]["Role"][] | null;
+        };
         /** @description A charger: its registration and its state. */
         Charger: {
             /** @example SC-C014EA63 */
@@ -1949,6 +2280,13 @@ export interface components {
             deleted: number;
             found: number;
         };
+        ConfirmSecondFactor: {
+            /**
+             * @description The code that the authenticator app shows
+             * @example 287082
+             */
+            code: string;
+        };
         CountsBody: {
             late: number;
             online: number;
@@ -1971,10 +2309,50 @@ export interface components {
              */
             system?: "sensors" | "chargers" | "telemetry" | "records" | "push" | null;
         };
+        /** @description A person to create. */
+        CreatePerson: {
+            /** @example anna@example.com */
+            name: string;
+            /** @description 12 to 256 characters; one is generated and returned if absent */
+            password?: string | null;
+            roles: components["schemas"]["Role"][];
+        };
+        /** @description A personal access token to create. */
+        CreateToken: {
+            /**
+             * Format: int64
+             * @description Days until it expires
+             */
+            days: number;
+            /** @example Grafana */
+            name: string;
+            role: components["schemas"]["Role"];
+        };
         /** @description A new API key with its secret. */
         CreatedApiKey: components["schemas"]["ApiKeyBody"] & {
             /** @description The secret; it is shown only once */
             api_key: string;
+        };
+        /** @description A person, with the password if it was generated. */
+        CreatedPerson: components["schemas"]["Person"] & {
+            /** @description The generated password; it is shown only once */
+            password?: string | null;
+        };
+        /** @description A new personal access token with its text. */
+        CreatedToken: components["schemas"]["PersonalToken"] & {
+            /**
+             * @description The token; it is shown only once
+             * @example hpt_…
+             */
+            token: string;
+        };
+        CurrentSession: components["schemas"]["Permissions"] & {
+            /** @description Time at which the session expires, RFC 3339 */
+            expires_at: string;
+            /** @description Whether the admin token signed in, which has no account */
+            is_admin_token: boolean;
+            /** @description Name of the person; `admin` for the admin token */
+            name: string;
         };
         DailyList: {
             /** @description One item for each day that has events, the oldest first */
@@ -2334,6 +2712,18 @@ export interface components {
             device: string;
             kind: components["schemas"]["ChangeKind"];
             system: components["schemas"]["DeviceSystem"];
+        };
+        /** @description The caller. */
+        Me: components["schemas"]["Permissions"] & {
+            account?: components["schemas"]["Person"] | null;
+            /** @description Whether the caller used the admin token, which has no account */
+            is_admin_token: boolean;
+            /** @description Name of the person; `admin` for the admin token */
+            name: string;
+            /** @description Recovery codes that were not used */
+            recovery_codes_left?: number | null;
+            roles: components["schemas"]["Role"][];
+            token_role?: components["schemas"]["Role"] | null;
         };
         /** @description An alert definition to store. */
         NewAlertDefinition: {
@@ -2737,6 +3127,10 @@ export interface components {
             items?: number | null;
             name: string;
         };
+        /** @description The caller's password, which is asked for again. */
+        OwnPassword: {
+            password: string;
+        };
         /** @description Fields to change. */
         PatchCharger: {
             /**
@@ -2752,6 +3146,52 @@ export interface components {
              * @example greenhouse-sensor-01
              */
             friendly_name?: string | null;
+        };
+        /** @description What a caller may do. */
+        Permissions: {
+            /**
+             * @description Permissions that apply to something: to what the roles are limited to, or to the whole server
+             * @example [
+             *       "read",
+             *       "command"
+             *     ]
+             */
+            may: string[];
+            /**
+             * @description Permissions that apply to the whole server
+             * @example [
+             *       "read"
+             *     ]
+             */
+            may_everywhere: string[];
+        };
+        /** @description A person. */
+        Person: {
+            created_at: string;
+            has_password: boolean;
+            has_second_factor: boolean;
+            is_enabled: boolean;
+            /** @description Written at most every five minutes */
+            last_sign_in_at?: string | null;
+            name: string;
+            roles: components["schemas"]["Role"][];
+            updated_at: string;
+        };
+        /** @description A page of people, by name. */
+        PersonList: {
+            /** @description Cursor of the next page; absent on the last page */
+            next_cursor?: string | null;
+            people: components["schemas"]["Person"][];
+        };
+        /** @description A personal access token without its text. */
+        PersonalToken: {
+            created_at: string;
+            expires_at: string;
+            /** @example 5f0c3a9e8b7d6412 */
+            id: string;
+            last_used_at?: string | null;
+            name: string;
+            role: components["schemas"]["Role"];
         };
         /** @description A problem in a response. */
         Problem: {
@@ -2993,6 +3433,10 @@ export interface components {
             /** @example ERROR */
             status: string;
         };
+        /** @description Recovery codes, each of which replaces a code of the app once; shown once. */
+        RecoveryCodeList: {
+            recovery_codes: string[];
+        };
         /** @description A device's description of itself. */
         RegisterDevice: {
             /** @example 7c9e6679-7425-40de-944b-e07fc1f90ae7 */
@@ -3090,10 +3534,26 @@ export interface components {
             key?: Record<string, never> | null;
             table: string;
         };
+        /** @description The password to set. */
+        ResetPassword: {
+            /** @description 12 to 256 characters; one is generated and returned if absent */
+            password?: string | null;
+        };
         /** @description A revoked API key. */
         RevokedApiKey: components["schemas"]["ApiKeyBody"] & {
             /** @description Whether the key was active before */
             was_active: boolean;
+        };
+        /** @description A role. Without limits it is for the whole server, else for what they list and nothing more. */
+        Role: {
+            /** @description Devices that the role is limited to, each with its system; chargers by SC-ID, phones by their user */
+            devices?: string[];
+            /** @description Groups of records that the role is limited to */
+            groups?: string[];
+            /** @enum {string} */
+            role: "viewer" | "operator" | "administrator";
+            /** @description Systems that the role is limited to */
+            systems?: ("sensors" | "chargers" | "telemetry" | "records" | "push")[];
         };
         /** @description A rule: the members of AWS IoT, and its state in Homeport. */
         Rule: components["schemas"]["RuleDefinition"] & {
@@ -3570,6 +4030,16 @@ export interface components {
              */
             limit: number | null;
         };
+        /** @description A second factor to confirm; shown once. */
+        SecondFactorSecret: {
+            /**
+             * @description For authenticator apps into which it is typed
+             * @example JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP
+             */
+            secret: string;
+            /** @description For authenticator apps that open links or scan QR codes */
+            uri: string;
+        };
         /** @description A command to a thing. */
         SendCommand: {
             command: string;
@@ -3637,13 +4107,38 @@ export interface components {
             points: number[][];
             unit?: string | null;
         };
-        SessionBody: {
-            /** @description Time at which the session expires, RFC 3339 */
+        /** @description A session. */
+        Session: {
+            /** @description Address from which the person signed in */
+            address?: string | null;
+            created_at: string;
             expires_at: string;
+            /** @example 5f0c3a9e8b7d6412 */
+            id: string;
+            /** @description Whether this request belongs to it */
+            is_current: boolean;
+            last_used_at?: string | null;
+            user_agent?: string | null;
         };
-        SignIn: {
-            /** @description The admin token */
+        SessionList: {
+            sessions: components["schemas"]["Session"][];
+        };
+        SetUp: {
+            /** @example anna@example.com */
+            name: string;
+            password: string;
+            /** @description The token of the link that the server printed */
             token: string;
+        };
+        /** @description Name and password, or the admin token alone. */
+        SignIn: {
+            /** @description Code of the second factor, or a recovery code; required if the person has a second factor */
+            code?: string | null;
+            /** @description Name of the person */
+            name?: string | null;
+            password?: string | null;
+            /** @description The admin token */
+            token?: string | null;
         };
         SortCondition: {
             op: components["schemas"]["SortOperator"];
@@ -3818,6 +4313,9 @@ export interface components {
          * @enum {string}
          */
         TimelineEntryType: "telemetry" | "state" | "ota" | "scheduler" | "alert" | "notification" | "command";
+        TokenList: {
+            tokens: components["schemas"]["PersonalToken"][];
+        };
     };
     responses: never;
     parameters: never;
@@ -3996,8 +4494,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4075,8 +4582,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4153,7 +4669,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4162,7 +4678,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4257,8 +4773,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4347,7 +4872,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4356,7 +4881,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4458,7 +4983,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4467,7 +4992,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4553,8 +5078,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4643,7 +5177,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4652,7 +5186,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4758,8 +5292,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4836,7 +5379,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4845,7 +5388,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4931,7 +5474,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4940,7 +5483,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5028,7 +5571,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5115,7 +5658,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5124,7 +5667,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5218,7 +5761,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5305,7 +5848,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5400,7 +5943,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5493,7 +6036,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5502,7 +6045,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5592,7 +6135,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5601,7 +6144,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5703,7 +6246,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5800,7 +6343,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5886,7 +6429,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5895,7 +6438,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5981,7 +6524,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6080,7 +6623,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6089,7 +6632,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6192,8 +6735,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6270,8 +6822,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6364,8 +6925,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6465,8 +7035,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6562,8 +7141,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6661,8 +7249,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6750,7 +7347,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6759,7 +7356,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6855,7 +7452,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6864,7 +7461,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6968,7 +7565,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7072,7 +7669,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7081,7 +7678,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7180,7 +7777,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7189,7 +7786,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7298,7 +7895,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7406,7 +8003,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7415,7 +8012,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7521,7 +8118,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7627,7 +8224,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7636,7 +8233,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7737,7 +8334,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7746,7 +8343,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7857,7 +8454,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7967,7 +8564,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7976,7 +8573,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8084,7 +8681,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8192,7 +8789,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8201,7 +8798,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8304,7 +8901,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8313,7 +8910,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8430,7 +9027,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8554,7 +9151,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8673,7 +9270,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8682,7 +9279,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8784,7 +9381,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8899,7 +9496,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9009,7 +9606,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9127,7 +9724,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9236,7 +9833,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9341,7 +9938,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9455,7 +10052,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9464,7 +10061,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9569,7 +10166,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9578,7 +10175,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9694,8 +10291,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9741,6 +10347,809 @@ export interface operations {
             };
         };
     };
+    get_me: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The caller */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Me"];
+                };
+            };
+            /** @description Missing or invalid personal access token or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_password: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangePassword"];
+            };
+        };
+        responses: {
+            /** @description Changed */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The old password is wrong, or this is not the session of a person */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong passwords */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    begin_second_factor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OwnPassword"];
+            };
+        };
+        responses: {
+            /** @description The secret */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SecondFactorSecret"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The password is wrong, or this is not the session of a person */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is a second factor already */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong passwords */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    confirm_second_factor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ConfirmSecondFactor"];
+            };
+        };
+        responses: {
+            /** @description Recovery codes */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecoveryCodeList"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The code is wrong, or this is not the session of a person */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no second factor to confirm */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong codes */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    remove_second_factor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OwnPassword"];
+            };
+        };
+        responses: {
+            /** @description Removed */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The password is wrong, or this is not the session of a person */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong passwords */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_sessions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The sessions; with the admin token, those of the admin token */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionList"];
+                };
+            };
+            /** @description Missing or invalid personal access token or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    end_other_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the session or token */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Ended */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid personal access token or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Session not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_tokens: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The tokens */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokenList"];
+                };
+            };
+            /** @description Missing or invalid personal access token or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    create_token: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateToken"];
+            };
+        };
+        responses: {
+            /** @description The token */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedToken"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many tokens */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    revoke_token: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the session or token */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Revoked */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid personal access token or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Token not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_overview: {
         parameters: {
             query?: never;
@@ -9759,8 +11168,1200 @@ export interface operations {
                     "application/json": components["schemas"]["Overview"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_people: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items on a page */
+                limit?: number;
+                /** @description Cursor that the previous page returned */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of people */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PersonList"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid personal access token or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    create_person: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreatePerson"];
+            };
+        };
+        responses: {
+            /** @description The person */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedPerson"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid personal access token or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The name is taken, or there are too many people */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_person: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the person */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The person */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Person"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid personal access token or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Person not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_person: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the person */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid personal access token or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Person not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description This is the last administrator who is enabled */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_person: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the person */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangePerson"];
+            };
+        };
+        responses: {
+            /** @description The changed person */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Person"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid personal access token or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Person not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description This is the last administrator who is enabled */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    reset_password: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the person */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ResetPassword"];
+            };
+        };
+        responses: {
+            /** @description The person */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedPerson"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid personal access token or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Person not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    reset_second_factor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the person */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The person */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Person"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid personal access token or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Person not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_sessions_of_person: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the person */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The sessions */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionList"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid personal access token or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Person not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    end_sessions_of_person: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the person */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Ended */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid personal access token or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Person not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    end_session_of_person: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the person */
+                name: string;
+                /** @description Id of the session or token */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Ended */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid personal access token or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Person or session not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_tokens_of_person: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the person */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The tokens */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokenList"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid personal access token or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Person not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    revoke_token_of_person: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the person */
+                name: string;
+                /** @description Id of the session or token */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Revoked */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid personal access token or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Person or token not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9835,8 +12436,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9913,7 +12523,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9922,7 +12532,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10011,7 +12621,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token or user token */
+            /** @description Missing or invalid personal access token or admin token or user token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10099,7 +12709,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token or user token */
+            /** @description Missing or invalid personal access token or admin token or user token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10209,7 +12819,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token or user token */
+            /** @description Missing or invalid personal access token or admin token or user token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10304,7 +12914,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token or user token */
+            /** @description Missing or invalid personal access token or admin token or user token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10401,7 +13011,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token or user token */
+            /** @description Missing or invalid personal access token or admin token or user token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10496,7 +13106,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10505,7 +13115,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10587,7 +13197,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token or user token */
+            /** @description Missing or invalid API key or personal access token or admin token or user token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10689,7 +13299,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10795,7 +13405,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token or user token */
+            /** @description Missing or invalid API key or personal access token or admin token or user token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10892,8 +13502,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -10970,7 +13589,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10979,7 +13598,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -11075,7 +13694,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11084,7 +13703,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -11170,8 +13789,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -11272,7 +13900,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11281,7 +13909,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -11395,7 +14023,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11404,7 +14032,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -11515,7 +14143,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11524,7 +14152,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -11637,7 +14265,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11646,7 +14274,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -11741,7 +14369,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11750,7 +14378,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -11845,8 +14473,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -11944,7 +14581,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11953,7 +14590,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -12048,8 +14685,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -12144,8 +14790,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -12328,7 +14983,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -12414,7 +15069,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -12507,7 +15162,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -12516,7 +15171,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -12606,7 +15261,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -12615,7 +15270,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -12710,7 +15365,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -12814,7 +15469,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -12902,7 +15557,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -12911,7 +15566,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -13087,7 +15742,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["SessionBody"];
+                    "application/json": components["schemas"]["CurrentSession"];
                 };
             };
             /** @description No session */
@@ -13150,7 +15805,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Invalid admin token */
+            /** @description Wrong name, password or admin token (`WRONG_PASSWORD`, `TOKEN_INVALID`), or a code is required or wrong (`CODE_REQUIRED`, `WRONG_CODE`) */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -13186,7 +15841,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many wrong admin tokens */
+            /** @description Too many wrong passwords, codes or admin tokens */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -13197,6 +15852,15 @@ export interface operations {
             };
             /** @description Internal error */
             500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many people are signing in, or the store is unavailable; retry later */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -13251,6 +15915,93 @@ export interface operations {
             };
         };
     };
+    set_up: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SetUp"];
+            };
+        };
+        responses: {
+            /** @description Created and signed in */
+            204: {
+                headers: {
+                    /** @description Session cookie; scripts cannot read it */
+                    "Set-Cookie"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is invalid, used or too old, or the request was sent by a page of another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong tokens */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many people are signing in, or the store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_tables: {
         parameters: {
             query?: never;
@@ -13269,8 +16020,17 @@ export interface operations {
                     "application/json": components["schemas"]["TableList"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -13346,8 +16106,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -13434,7 +16203,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -13443,7 +16212,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -13549,7 +16318,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -13558,7 +16327,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -13666,7 +16435,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -13675,7 +16444,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -13774,7 +16543,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -13783,7 +16552,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -13886,7 +16655,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -13983,7 +16752,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -14073,7 +16842,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -14180,7 +16949,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -14275,7 +17044,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -14284,7 +17053,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -14358,8 +17127,17 @@ export interface operations {
                     "application/json": components["schemas"]["TimeBody"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -14423,7 +17201,7 @@ export interface operations {
                     "application/json": components["schemas"]["TimeBody"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -14432,7 +17210,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -14519,7 +17297,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
