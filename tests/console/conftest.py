@@ -205,10 +205,20 @@ class Console:
     def open(self, route=""):
         self.page.goto(f"{self.server.url}/#/{route}")
 
+    def enter_token(self, token=None):
+        """Signs in with the admin token on the page that is shown."""
+        self.page.get_by_role("button", name="Use the admin token").click()
+        self.page.get_by_label("Admin token").fill(token or self.server.admin_token)
+        self.page.get_by_role("button", name="Sign in", exact=True).click()
+
+    def enter_password(self, name, password):
+        self.page.get_by_label("Name").fill(name)
+        self.page.get_by_label("Password").fill(password)
+        self.page.get_by_role("button", name="Sign in", exact=True).click()
+
     def sign_in(self):
         self.page.goto(self.server.url)
-        self.page.get_by_label("Admin token").fill(self.server.admin_token)
-        self.page.get_by_role("button", name="Sign in").click()
+        self.enter_token()
         expect(self.page.get_by_role("heading", name="Overview")).to_be_visible()
 
 

@@ -134,7 +134,7 @@ def main(wanted):
                     context = browser.new_context(color_scheme=scheme, viewport=viewport, timezone_id=ZONE)
                     console = conftest.Console(server, context)
                     console.open()
-                    expect(console.page.get_by_label("Admin token")).to_be_visible()
+                    expect(console.page.get_by_label("Password")).to_be_visible()
                     if not wanted or "sign-in" in wanted:
                         take_screenshot(console.page, encoder, f"sign-in-{size}-{scheme}")
                     console.sign_in()

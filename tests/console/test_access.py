@@ -53,7 +53,7 @@ def test_pages_pass_axe(open_console, fleet, scheme, size):
     options = {"viewport": PHONE} if size == "phone" else {}
     console = open_console(color_scheme=scheme, **options)
     console.open()
-    expect(console.page.get_by_label("Admin token")).to_be_visible()
+    expect(console.page.get_by_label("Password")).to_be_visible()
     found = {"sign-in": violations(console.page)}
     console.sign_in()
     for route in [*ROUTES, f"groups/{fleet.group}", f"groups/{fleet.group}/devices/{fleet.group_device}"]:
@@ -119,6 +119,9 @@ def test_main_tasks_work_with_keyboard_only(open_console):
     console = open_console()
     page = console.page
     console.open()
+    expect(page.get_by_label("Name", exact=True)).to_be_focused()
+    tab_to(page, "button", "Use the admin token")
+    page.keyboard.press("Enter")
     expect(page.get_by_label("Admin token")).to_be_focused()
     page.keyboard.type(console.server.admin_token)
     page.keyboard.press("Enter")

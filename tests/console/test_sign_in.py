@@ -11,8 +11,7 @@ FIRST_LOAD_BYTES_MAX = 200_000
 def test_wrong_token_shows_an_error(open_console):
     console = open_console()
     console.open()
-    console.page.get_by_label("Admin token").fill("not the token")
-    console.page.get_by_role("button", name="Sign in").click()
+    console.enter_token("not the token")
     expect(console.page.get_by_role("alert")).to_contain_text("Invalid admin token")
     expect(console.page.get_by_role("heading", name="Overview")).to_have_count(0)
 
@@ -22,9 +21,9 @@ def test_session_survives_reload_until_sign_out(console):
     page.reload()
     expect(page.get_by_role("heading", name="Overview")).to_be_visible()
     page.get_by_role("button", name="Sign out").click()
-    expect(page.get_by_label("Admin token")).to_be_visible()
+    expect(page.get_by_label("Password")).to_be_visible()
     page.reload()
-    expect(page.get_by_label("Admin token")).to_be_visible()
+    expect(page.get_by_label("Password")).to_be_visible()
 
 
 def test_scripts_cannot_read_the_session(console):
@@ -41,8 +40,7 @@ def test_sign_in_returns_to_the_same_page(console):
     console.context.clear_cookies()
     console.open("rules")
     expect(console.page.get_by_text("Your session has ended")).to_be_visible()
-    console.page.get_by_label("Admin token").fill(console.server.admin_token)
-    console.page.get_by_role("button", name="Sign in").click()
+    console.enter_token()
     expect(console.page.get_by_role("heading", name="Rules")).to_be_visible()
 
 
@@ -65,7 +63,7 @@ def test_first_load_is_small(open_console):
     sizes = {}
     console.page.on("response", lambda response: sizes.update({response.url: len(gzip.compress(response.body()))}))
     console.open()
-    expect(console.page.get_by_label("Admin token")).to_be_visible()
+    expect(console.page.get_by_label("Password")).to_be_visible()
     console.page.wait_for_load_state("networkidle")
     assert len(sizes) >= 3, sizes
     assert sum(sizes.values()) < FIRST_LOAD_BYTES_MAX, sizes

@@ -1010,6 +1010,166 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the caller: name, roles and permissions */
+        get: operations["get_me"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/me/password": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Change your password; your other sessions end */
+        put: operations["change_password"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/me/second-factor": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Begin to set up a second factor; the secret is shown only once
+         * @description Add it to an authenticator app, then confirm it with a code of the app. Until then it is not required.
+         */
+        post: operations["begin_second_factor"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/me/second-factor/confirm": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Confirm the second factor with a code; from now on it is required */
+        post: operations["confirm_second_factor"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/me/second-factor/remove": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Remove your second factor */
+        post: operations["remove_second_factor"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/me/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List your sessions, the newest first */
+        get: operations["list_sessions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/me/sessions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** End one of your sessions */
+        delete: operations["end_other_session"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/me/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List your personal access tokens, the newest first */
+        get: operations["list_tokens"];
+        put?: never;
+        /**
+         * Create a personal access token for yourself; its text is shown only once
+         * @description It may do what its role permits, as far as your own roles permit it too.
+         */
+        post: operations["create_token"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/me/tokens/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Revoke one of your personal access tokens */
+        delete: operations["revoke_token"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/overview": {
         parameters: {
             query?: never;
@@ -1031,6 +1191,7 @@ export interface paths {
         trace?: never;
     };
     "/v1/push/broadcasts": {
+    "/v1/people": {
         parameters: {
             query?: never;
             header?: never;
@@ -1046,6 +1207,11 @@ export interface paths {
          *     permission `send_broadcasts`.
          */
         post: operations["send_broadcast"];
+        /** List people by name */
+        get: operations["list_people"];
+        put?: never;
+        /** Create a person; a generated password is shown only once */
+        post: operations["create_person"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1053,6 +1219,7 @@ export interface paths {
         trace?: never;
     };
     "/v1/push/broadcasts/{broadcast_id}": {
+    "/v1/people/{name}": {
         parameters: {
             query?: never;
             header?: never;
@@ -1070,6 +1237,19 @@ export interface paths {
         trace?: never;
     };
     "/v1/push/broadcasts/{broadcast_id}/cancel": {
+        /** Get a person */
+        get: operations["get_person"];
+        put?: never;
+        post?: never;
+        /** Delete a person with all sessions and tokens */
+        delete: operations["delete_person"];
+        options?: never;
+        head?: never;
+        /** Change the roles of a person, or enable or disable a person */
+        patch: operations["change_person"];
+        trace?: never;
+    };
+    "/v1/people/{name}/reset-password": {
         parameters: {
             query?: never;
             header?: never;
@@ -1083,7 +1263,95 @@ export interface paths {
          * @description Cancelling it again changes nothing. API keys need the permission `send_broadcasts`.
          */
         post: operations["cancel_broadcast"];
+        /** Set another password for a person; all sessions end and all tokens are revoked */
+        post: operations["reset_password"];
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/people/{name}/reset-second-factor": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Remove the second factor of a person who has lost it */
+        post: operations["reset_second_factor"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/people/{name}/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the sessions of a person, the newest first */
+        get: operations["list_sessions_of_person"];
+        put?: never;
+        post?: never;
+        /** End all sessions of a person */
+        delete: operations["end_sessions_of_person"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/people/{name}/sessions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** End a session of a person */
+        delete: operations["end_session_of_person"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/people/{name}/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the personal access tokens of a person, the newest first */
+        get: operations["list_tokens_of_person"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/people/{name}/tokens/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Revoke a personal access token of a person */
+        delete: operations["revoke_token_of_person"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1522,17 +1790,37 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get the console session */
+        /** Get the console session: who is signed in, and with which permissions */
         get: operations["get_session"];
         put?: never;
         /**
          * Sign in to the console
-         * @description The response sets a cookie that replaces the admin token. Requests with it that change something must come from
-         *     the console's page and send `X-Homeport-Console: 1`.
+         * @description With the name and the password of a person, or with the admin token. The response sets a cookie. Requests with it
+         *     that change something must come from the console's page and send `X-Homeport-Console: 1`.
          */
         post: operations["begin_session"];
         /** Sign out of the console */
         delete: operations["end_session"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/setup": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create the first administrator
+         * @description The link with the token is printed when the server starts and there are no people. It works once, for an hour.
+         */
+        post: operations["set_up"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1776,7 +2064,8 @@ export interface components {
     schemas: {
         /** @description An acknowledgement. */
         AcknowledgeAlert: {
-            by: string;
+            /** @description Who acknowledges it; default the caller's own name */
+            by?: string | null;
             note?: string | null;
         };
         /** @description An acknowledgement of many alerts: either listed ones, or the open ones that match a filter. */
@@ -2429,6 +2718,16 @@ export interface components {
          * @enum {string}
          */
         ChangeKind: "insert" | "modify" | "remove";
+        ChangePassword: {
+            new_password: string;
+            old_password: string;
+        };
+        /** @description What to change of a person; absent members stay. */
+        ChangePerson: {
+            /** @description People who are not enabled lose their sessions and tokens and cannot sign in */
+            is_enabled?: boolean | null;
+            roles?: components["schemas"]["Role"][] | null;
+        };
         /** @description A charger: its registration and its state. */
         Charger: {
             /** @example SC-C014EA63 */
@@ -2740,6 +3039,12 @@ export interface components {
         CommentOnAlert: {
             by: string;
             text: string;
+        ConfirmSecondFactor: {
+            /**
+             * @description The code that the authenticator app shows
+             * @example 287082
+             */
+            code: string;
         };
         CountsBody: {
             late: number;
@@ -2763,10 +3068,50 @@ export interface components {
              */
             system?: "sensors" | "chargers" | "telemetry" | "records" | "push" | null;
         };
+        /** @description A person to create. */
+        CreatePerson: {
+            /** @example anna@example.com */
+            name: string;
+            /** @description 12 to 256 characters; one is generated and returned if absent */
+            password?: string | null;
+            roles: components["schemas"]["Role"][];
+        };
+        /** @description A personal access token to create. */
+        CreateToken: {
+            /**
+             * Format: int64
+             * @description Days until it expires
+             */
+            days: number;
+            /** @example Grafana */
+            name: string;
+            role: components["schemas"]["Role"];
+        };
         /** @description A new API key with its secret. */
         CreatedApiKey: components["schemas"]["ApiKeyBody"] & {
             /** @description The secret; it is shown only once */
             api_key: string;
+        };
+        /** @description A person, with the password if it was generated. */
+        CreatedPerson: components["schemas"]["Person"] & {
+            /** @description The generated password; it is shown only once */
+            password?: string | null;
+        };
+        /** @description A new personal access token with its text. */
+        CreatedToken: components["schemas"]["PersonalToken"] & {
+            /**
+             * @description The token; it is shown only once
+             * @example hpt_…
+             */
+            token: string;
+        };
+        CurrentSession: components["schemas"]["Permissions"] & {
+            /** @description Time at which the session expires, RFC 3339 */
+            expires_at: string;
+            /** @description Whether the admin token signed in, which has no account */
+            is_admin_token: boolean;
+            /** @description Name of the person; `admin` for the admin token */
+            name: string;
         };
         DailyList: {
             /** @description One item for each day that has events, the oldest first */
@@ -3126,6 +3471,18 @@ export interface components {
             device: string;
             kind: components["schemas"]["ChangeKind"];
             system: components["schemas"]["DeviceSystem"];
+        };
+        /** @description The caller. */
+        Me: components["schemas"]["Permissions"] & {
+            account?: components["schemas"]["Person"] | null;
+            /** @description Whether the caller used the admin token, which has no account */
+            is_admin_token: boolean;
+            /** @description Name of the person; `admin` for the admin token */
+            name: string;
+            /** @description Recovery codes that were not used */
+            recovery_codes_left?: number | null;
+            roles: components["schemas"]["Role"][];
+            token_role?: components["schemas"]["Role"] | null;
         };
         /** @description An alert definition to store. */
         NewAlertDefinition: {
@@ -3538,6 +3895,10 @@ export interface components {
             items?: number | null;
             name: string;
         };
+        /** @description The caller's password, which is asked for again. */
+        OwnPassword: {
+            password: string;
+        };
         /** @description Fields to change. */
         PatchCharger: {
             /**
@@ -3553,6 +3914,52 @@ export interface components {
              * @example greenhouse-sensor-01
              */
             friendly_name?: string | null;
+        };
+        /** @description What a caller may do. */
+        Permissions: {
+            /**
+             * @description Permissions that apply to something: to what the roles are limited to, or to the whole server
+             * @example [
+             *       "read",
+             *       "command"
+             *     ]
+             */
+            may: string[];
+            /**
+             * @description Permissions that apply to the whole server
+             * @example [
+             *       "read"
+             *     ]
+             */
+            may_everywhere: string[];
+        };
+        /** @description A person. */
+        Person: {
+            created_at: string;
+            has_password: boolean;
+            has_second_factor: boolean;
+            is_enabled: boolean;
+            /** @description Written at most every five minutes */
+            last_sign_in_at?: string | null;
+            name: string;
+            roles: components["schemas"]["Role"][];
+            updated_at: string;
+        };
+        /** @description A page of people, by name. */
+        PersonList: {
+            /** @description Cursor of the next page; absent on the last page */
+            next_cursor?: string | null;
+            people: components["schemas"]["Person"][];
+        };
+        /** @description A personal access token without its text. */
+        PersonalToken: {
+            created_at: string;
+            expires_at: string;
+            /** @example 5f0c3a9e8b7d6412 */
+            id: string;
+            last_used_at?: string | null;
+            name: string;
+            role: components["schemas"]["Role"];
         };
         /** @description A problem in a response. */
         Problem: {
@@ -3808,6 +4215,10 @@ export interface components {
             /** @example ERROR */
             status: string;
         };
+        /** @description Recovery codes, each of which replaces a code of the app once; shown once. */
+        RecoveryCodeList: {
+            recovery_codes: string[];
+        };
         /** @description A device's description of itself. */
         RegisterDevice: {
             /** @example 7c9e6679-7425-40de-944b-e07fc1f90ae7 */
@@ -3905,10 +4316,26 @@ export interface components {
             key?: Record<string, never> | null;
             table: string;
         };
+        /** @description The password to set. */
+        ResetPassword: {
+            /** @description 12 to 256 characters; one is generated and returned if absent */
+            password?: string | null;
+        };
         /** @description A revoked API key. */
         RevokedApiKey: components["schemas"]["ApiKeyBody"] & {
             /** @description Whether the key was active before */
             was_active: boolean;
+        };
+        /** @description A role. Without limits it is for the whole server, else for what they list and nothing more. */
+        Role: {
+            /** @description Devices that the role is limited to, each with its system; chargers by SC-ID, phones by their user */
+            devices?: string[];
+            /** @description Groups of records that the role is limited to */
+            groups?: string[];
+            /** @enum {string} */
+            role: "viewer" | "operator" | "administrator";
+            /** @description Systems that the role is limited to */
+            systems?: ("sensors" | "chargers" | "telemetry" | "records" | "push")[];
         };
         /** @description A rule: the members of AWS IoT, and its state in Homeport. */
         Rule: components["schemas"]["RuleDefinition"] & {
@@ -4423,6 +4850,15 @@ export interface components {
              * @description How long Expo may retry delivery, in seconds
              */
             ttl?: number | null;
+        /** @description A second factor to confirm; shown once. */
+        SecondFactorSecret: {
+            /**
+             * @description For authenticator apps into which it is typed
+             * @example JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP
+             */
+            secret: string;
+            /** @description For authenticator apps that open links or scan QR codes */
+            uri: string;
         };
         /** @description A command to a thing. */
         SendCommand: {
@@ -4491,9 +4927,18 @@ export interface components {
             points: number[][];
             unit?: string | null;
         };
-        SessionBody: {
-            /** @description Time at which the session expires, RFC 3339 */
+        /** @description A session. */
+        Session: {
+            /** @description Address from which the person signed in */
+            address?: string | null;
+            created_at: string;
             expires_at: string;
+            /** @example 5f0c3a9e8b7d6412 */
+            id: string;
+            /** @description Whether this request belongs to it */
+            is_current: boolean;
+            last_used_at?: string | null;
+            user_agent?: string | null;
         };
         /**
          * @description How serious an alert is
@@ -4519,6 +4964,25 @@ export interface components {
              * @example 2027-01-15T18:00:00Z
              */
             until?: string | null;
+        SessionList: {
+            sessions: components["schemas"]["Session"][];
+        };
+        SetUp: {
+            /** @example anna@example.com */
+            name: string;
+            password: string;
+            /** @description The token of the link that the server printed */
+            token: string;
+        };
+        /** @description Name and password, or the admin token alone. */
+        SignIn: {
+            /** @description Code of the second factor, or a recovery code; required if the person has a second factor */
+            code?: string | null;
+            /** @description Name of the person */
+            name?: string | null;
+            password?: string | null;
+            /** @description The admin token */
+            token?: string | null;
         };
         SortCondition: {
             op: components["schemas"]["SortOperator"];
@@ -4696,6 +5160,8 @@ export interface components {
         /** @description The end of a snooze. */
         WakeAlert: {
             by: string;
+        TokenList: {
+            tokens: components["schemas"]["PersonalToken"][];
         };
     };
     responses: never;
@@ -4879,8 +5345,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5054,8 +5529,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5132,7 +5616,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5141,7 +5625,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5335,8 +5819,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5425,7 +5918,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5434,7 +5927,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5536,7 +6029,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5545,7 +6038,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5823,8 +6316,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5913,7 +6415,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5922,7 +6424,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6478,8 +6980,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6556,7 +7067,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6565,7 +7076,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6651,7 +7162,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6660,7 +7171,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6748,7 +7259,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6835,7 +7346,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6844,7 +7355,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7624,7 +8135,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7711,7 +8222,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7902,7 +8413,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7995,7 +8506,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8004,7 +8515,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8094,7 +8605,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8103,7 +8614,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8205,7 +8716,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8302,7 +8813,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8388,7 +8899,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8397,7 +8908,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8483,7 +8994,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8582,7 +9093,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -8591,7 +9102,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8694,8 +9205,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -8772,8 +9292,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -8866,8 +9395,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -8967,8 +9505,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9064,8 +9611,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9163,8 +9719,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9252,7 +9817,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9261,7 +9826,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9357,7 +9922,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9366,7 +9931,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9470,7 +10035,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9574,7 +10139,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9583,7 +10148,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9682,7 +10247,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9691,7 +10256,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -9800,7 +10365,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9908,7 +10473,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -9917,7 +10482,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10023,7 +10588,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10129,7 +10694,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10138,7 +10703,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10239,7 +10804,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10248,7 +10813,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10359,7 +10924,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10469,7 +11034,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10478,7 +11043,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10586,7 +11151,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10694,7 +11259,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10703,7 +11268,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10806,7 +11371,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -10815,7 +11380,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -10932,7 +11497,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11056,7 +11621,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11175,7 +11740,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11184,7 +11749,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -11286,7 +11851,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11401,7 +11966,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11511,7 +12076,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11629,7 +12194,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11738,7 +12303,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11843,7 +12408,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11957,7 +12522,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -11966,7 +12531,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -12071,7 +12636,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -12080,7 +12645,7 @@ export interface operations {
                     "application/json": components["schemas"]["RecordsError"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -12196,8 +12761,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -12243,6 +12817,809 @@ export interface operations {
             };
         };
     };
+    get_me: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The caller */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Me"];
+                };
+            };
+            /** @description Missing or invalid personal access token or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_password: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangePassword"];
+            };
+        };
+        responses: {
+            /** @description Changed */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The old password is wrong, or this is not the session of a person */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong passwords */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    begin_second_factor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OwnPassword"];
+            };
+        };
+        responses: {
+            /** @description The secret */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SecondFactorSecret"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The password is wrong, or this is not the session of a person */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is a second factor already */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong passwords */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    confirm_second_factor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ConfirmSecondFactor"];
+            };
+        };
+        responses: {
+            /** @description Recovery codes */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecoveryCodeList"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The code is wrong, or this is not the session of a person */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no second factor to confirm */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong codes */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    remove_second_factor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OwnPassword"];
+            };
+        };
+        responses: {
+            /** @description Removed */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The password is wrong, or this is not the session of a person */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong passwords */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_sessions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The sessions; with the admin token, those of the admin token */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionList"];
+                };
+            };
+            /** @description Missing or invalid personal access token or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    end_other_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the session or token */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Ended */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid personal access token or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Session not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_tokens: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The tokens */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokenList"];
+                };
+            };
+            /** @description Missing or invalid personal access token or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    create_token: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateToken"];
+            };
+        };
+        responses: {
+            /** @description The token */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedToken"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many tokens */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    revoke_token: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the session or token */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Revoked */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid personal access token or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Token not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_overview: {
         parameters: {
             query?: never;
@@ -12261,8 +13638,1200 @@ export interface operations {
                     "application/json": components["schemas"]["Overview"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_people: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items on a page */
+                limit?: number;
+                /** @description Cursor that the previous page returned */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of people */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PersonList"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid personal access token or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    create_person: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreatePerson"];
+            };
+        };
+        responses: {
+            /** @description The person */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedPerson"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid personal access token or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The name is taken, or there are too many people */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_person: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the person */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The person */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Person"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid personal access token or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Person not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_person: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the person */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid personal access token or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Person not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description This is the last administrator who is enabled */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_person: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the person */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangePerson"];
+            };
+        };
+        responses: {
+            /** @description The changed person */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Person"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid personal access token or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Person not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description This is the last administrator who is enabled */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    reset_password: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the person */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ResetPassword"];
+            };
+        };
+        responses: {
+            /** @description The person */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedPerson"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid personal access token or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Person not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    reset_second_factor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the person */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The person */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Person"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid personal access token or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Person not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_sessions_of_person: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the person */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The sessions */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionList"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid personal access token or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Person not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    end_sessions_of_person: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the person */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Ended */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid personal access token or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Person not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    end_session_of_person: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the person */
+                name: string;
+                /** @description Id of the session or token */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Ended */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid personal access token or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Person or session not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_tokens_of_person: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the person */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The tokens */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokenList"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid personal access token or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Person not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    revoke_token_of_person: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the person */
+                name: string;
+                /** @description Id of the session or token */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Revoked */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid personal access token or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Person or token not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -12741,8 +15310,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -12819,7 +15397,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -12828,7 +15406,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -12917,7 +15495,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token or user token */
+            /** @description Missing or invalid personal access token or admin token or user token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -13005,7 +15583,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token or user token */
+            /** @description Missing or invalid personal access token or admin token or user token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -13115,7 +15693,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token or user token */
+            /** @description Missing or invalid personal access token or admin token or user token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -13210,7 +15788,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token or user token */
+            /** @description Missing or invalid personal access token or admin token or user token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -13307,7 +15885,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token or user token */
+            /** @description Missing or invalid personal access token or admin token or user token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -13402,7 +15980,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -13411,7 +15989,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -13493,7 +16071,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token or user token */
+            /** @description Missing or invalid API key or personal access token or admin token or user token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -13595,7 +16173,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -13701,7 +16279,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token or user token */
+            /** @description Missing or invalid API key or personal access token or admin token or user token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -13798,8 +16376,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -13876,7 +16463,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -13885,7 +16472,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -13981,7 +16568,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -13990,7 +16577,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -14076,8 +16663,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -14178,7 +16774,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -14187,7 +16783,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -14301,7 +16897,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -14310,7 +16906,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -14421,7 +17017,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -14430,7 +17026,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -14543,7 +17139,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -14552,7 +17148,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -14647,7 +17243,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -14656,7 +17252,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -14751,8 +17347,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -14850,7 +17455,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -14859,7 +17464,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -14954,8 +17559,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -15050,8 +17664,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -15234,7 +17857,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -15320,7 +17943,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -15413,7 +18036,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -15422,7 +18045,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -15512,7 +18135,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -15521,7 +18144,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -15616,7 +18239,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -15720,7 +18343,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -15808,7 +18431,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -15817,7 +18440,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -15993,7 +18616,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["SessionBody"];
+                    "application/json": components["schemas"]["CurrentSession"];
                 };
             };
             /** @description No session */
@@ -16056,7 +18679,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Invalid admin token */
+            /** @description Wrong name, password or admin token (`WRONG_PASSWORD`, `TOKEN_INVALID`), or a code is required or wrong (`CODE_REQUIRED`, `WRONG_CODE`) */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -16092,7 +18715,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many wrong admin tokens */
+            /** @description Too many wrong passwords, codes or admin tokens */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -16103,6 +18726,15 @@ export interface operations {
             };
             /** @description Internal error */
             500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many people are signing in, or the store is unavailable; retry later */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -16157,6 +18789,93 @@ export interface operations {
             };
         };
     };
+    set_up: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SetUp"];
+            };
+        };
+        responses: {
+            /** @description Created and signed in */
+            204: {
+                headers: {
+                    /** @description Session cookie; scripts cannot read it */
+                    "Set-Cookie"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is invalid, used or too old, or the request was sent by a page of another site */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Body too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong tokens */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many people are signing in, or the store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_tables: {
         parameters: {
             query?: never;
@@ -16175,8 +18894,17 @@ export interface operations {
                     "application/json": components["schemas"]["TableList"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -16252,8 +18980,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -16340,7 +19077,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -16349,7 +19086,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -16455,7 +19192,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -16464,7 +19201,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -16572,7 +19309,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -16581,7 +19318,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -16680,7 +19417,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -16689,7 +19426,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -16794,7 +19531,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -16891,7 +19628,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -16981,7 +19718,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -17088,7 +19825,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -17183,7 +19920,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -17192,7 +19929,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -17266,8 +20003,17 @@ export interface operations {
                     "application/json": components["schemas"]["TimeBody"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -17331,7 +20077,7 @@ export interface operations {
                     "application/json": components["schemas"]["TimeBody"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -17340,7 +20086,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -17427,7 +20173,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;

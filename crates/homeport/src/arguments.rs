@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use homeport_systems::api_keys::KeyId;
 use homeport_systems::export::Format;
 use homeport_systems::fleet::{SYSTEMS, SystemName};
+use homeport_systems::people::{PersonName, Role};
 use homeport_systems::rules::RuleName;
 
 use crate::config::{
@@ -43,6 +44,9 @@ pub(crate) enum Command {
     /// Create, list and revoke API keys of devices
     #[command(subcommand)]
     Keys(KeysCommand),
+    /// Create, list and disable people, and reset their passwords
+    #[command(subcommand)]
+    Users(UsersCommand),
     /// List Homeport's tables, print them for Terraform or CloudFormation, or create them
     #[command(subcommand)]
     Tables(TablesCommand),
@@ -507,6 +511,82 @@ pub(crate) struct RevokeArguments {
 
     /// Id of the key
     pub(crate) key_id: KeyId,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum UsersCommand {
+    /// Create a person; without --password-stdin, a password is generated and shown once
+    Create(CreateUserArguments),
+    /// List people by name
+    List(ListArguments),
+    /// Disable a person, whose sessions and tokens become invalid
+    Disable(UserArguments),
+    /// Set another password; all sessions and tokens become invalid
+    ResetPassword(ResetPasswordArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PasswordArguments {
+    /// Read the password from the first line of standard input instead of generating one
+    #[arg(long)]
+    pub(crate) password_stdin: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CreateUserArguments {
+    #[command(flatten)]
+    pub(crate) access: KeysAccess,
+
+    /// Name with which the person signs in, such as an e-mail address
+    pub(crate) name: PersonName,
+
+    /// viewer, operator or administrator
+    #[arg(long, value_name = "ROLE")]
+    pub(crate) role: Role,
+
+    /// System that the role is limited to; may be repeated
+    #[arg(long = "system", value_name = "NAME")]
+    pub(crate) systems: Vec<String>,
+
+    /// Group of records that the role is limited to; may be repeated
+    #[arg(long = "group", value_name = "ID")]
+    pub(crate) groups: Vec<String>,
+
+    /// Device that the role is limited to, as sensors/AA:BB:CC:DD:EE:FF; may be repeated
+    #[arg(long = "device", value_name = "SYSTEM/ID")]
+    pub(crate) devices: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) password: PasswordArguments,
+
+    /// Print JSON, as the HTTP interface returns it
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UserArguments {
+    #[command(flatten)]
+    pub(crate) access: KeysAccess,
+
+    /// Name of the person
+    pub(crate) name: PersonName,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ResetPasswordArguments {
+    #[command(flatten)]
+    pub(crate) access: KeysAccess,
+
+    /// Name of the person
+    pub(crate) name: PersonName,
+
+    #[command(flatten)]
+    pub(crate) password: PasswordArguments,
+
+    /// Print JSON, as the HTTP interface returns it
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -22,6 +22,7 @@ use crate::app::serve;
 use crate::arguments::{Arguments, Command, ConfigCommand, TablesCommand};
 use crate::commands::{
     chargers, encryption, export, keys, maintenance, moving, push, rules, simulate, tables, time,
+    users,
 };
 use crate::config::{Flags, Settings};
 use crate::output::{OutputClosed, print};
@@ -61,6 +62,7 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             }
             Command::Encryption(command) => encryption::run(command).await,
             Command::Keys(command) => keys::run(command).await,
+            Command::Users(command) => users::run(command).await,
             Command::Tables(command) => show_or_create_tables(command).await,
             Command::Config(command) => show_settings(command),
             Command::Simulate(settings) => simulate::run(settings).await,

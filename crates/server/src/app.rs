@@ -12,6 +12,7 @@ use homeport_systems::browse::TableBrowser;
 use homeport_systems::chargers::Chargers;
 use homeport_systems::fleet::{Expectations, Fleet, SourceDeps, Sources, System};
 use homeport_systems::live::Live;
+use homeport_systems::people::{self, People};
 use homeport_systems::push::{self, Push};
 use homeport_systems::records::{self, Records};
 use homeport_systems::rules::{NewRule, RuleEngine, RuleEngineDeps, RuleError};
@@ -22,8 +23,10 @@ use homeport_systems::time::{EpochMillis, FutureLimit};
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::sync::Semaphore;
 
-use crate::auth::{AdminToken, KeyVerifier, RateLimit, RateLimiter, UserTokenSettings, UserTokens};
-use crate::console::{Console, EXPORTS_MAX, Sessions, Storage};
+use crate::auth::{
+    AdminToken, KeyVerifier, RateLimit, RateLimiter, SignInLimits, UserTokenSettings, UserTokens,
+};
+use crate::console::{Console, EXPORTS_MAX, Storage};
 use crate::metrics::Gauges;
 use crate::mqtt::{Broker, BrokerParts, MqttSettings};
 use crate::state::{AppState, Health, StoreClock};
@@ -119,6 +122,11 @@ impl AppState {
         let key_verifier = KeyVerifier::new(Arc::clone(&api_keys), Arc::clone(clock));
         let key_verifier = Arc::new(key_verifier);
         let admin_token = AdminToken::new(&settings.admin_token, Arc::clone(clock));
+        let people_settings = people::Settings {
+            session_secs: settings.session_secs,
+            admin_generation: admin_token.generation(),
+        };
+        let people = People::new(Arc::clone(store), Arc::clone(clock), people_settings);
         let rate_limiter = Arc::new(RateLimiter::new(settings.rate_limit, Arc::clone(clock)));
         let rules = RuleEngine::new(
             RuleEngineDeps {
@@ -173,7 +181,6 @@ impl AppState {
             publish: Arc::new(broker.clone()),
         };
         let console = Console {
-            sessions: Sessions::new(Arc::clone(clock), settings.session_secs),
             tables: TableBrowser::new(Arc::clone(store)),
             live: Live::new(
                 Arc::clone(store),
@@ -207,6 +214,8 @@ impl AppState {
             api_keys,
             key_verifier,
             broker,
+            people,
+            sign_in_limits: Arc::new(SignInLimits::new(Arc::clone(clock))),
             admin_token,
             rate_limiter,
             health: deps.health,

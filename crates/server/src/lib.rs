@@ -23,9 +23,7 @@ pub use auth::{
     AdminToken, KeyVerifier, RateLimit, RateLimiter, UserAlgorithm, UserKeys, UserTokenSettings,
     UserTokens,
 };
-pub use console::{
-    CommitTimes, Console, EXPORTS_MAX, SESSION_SECS_DEFAULT, Sessions, Storage, StoredTable,
-};
+pub use console::{CommitTimes, Console, EXPORTS_MAX, SESSION_SECS_DEFAULT, Storage, StoredTable};
 pub use listen::{
     AddressRanges, AllowedOrigins, Certificate, CertificateError, CertificateFiles,
     ConnectionLimits, Connections, ForwardedHeader, Limits, REFUSALS_MAX, Tls, TlsError,
@@ -42,6 +40,9 @@ pub use outbound::{
     Delivery, Expo, InvalidRequestSecret, SignedRequests, SmtpRelay, SmtpRelayError, SmtpTls,
 };
 pub use routes::api_keys::{ApiKeyBody, ApiKeyList, CreateApiKey, CreatedApiKey, RevokedApiKey};
+pub use routes::people::{
+    ChangePerson, CreatePerson, CreatedPerson, PersonBody, PersonList, ResetPassword, RoleBody,
+};
 pub use routes::push::{PushCheck, PushCleanup, PushDeviceCheck, PushLastNotification};
 pub use routes::rules::{
     ChangeBody, DifferenceKind, ReplayBody, ReplayTotalsBody, ReplayedBody, RuleBody,

@@ -8,6 +8,7 @@ use homeport_store::{Clock, StoreError};
 use homeport_systems::alerts::Alerts;
 use homeport_systems::api_keys::ApiKeys;
 use homeport_systems::chargers::Chargers;
+use homeport_systems::people::People;
 use homeport_systems::push::Push;
 use homeport_systems::records::Records;
 use homeport_systems::rules::RuleEngine;
@@ -16,7 +17,7 @@ use homeport_systems::telemetry::Telemetry;
 use homeport_systems::time::FutureLimit;
 use metrics_exporter_prometheus::PrometheusHandle;
 
-use crate::auth::{AdminToken, KeyVerifier, RateLimiter, UserTokens};
+use crate::auth::{AdminToken, KeyVerifier, RateLimiter, SignInLimits, UserTokens};
 use crate::console::Console;
 use crate::metrics::Gauges;
 use crate::mqtt::Broker;
@@ -37,6 +38,9 @@ pub struct AppState {
     pub api_keys: Arc<ApiKeys>,
     pub key_verifier: Arc<KeyVerifier>,
     pub broker: Broker,
+    /// People who operate the server.
+    pub people: People,
+    pub(crate) sign_in_limits: Arc<SignInLimits>,
     pub admin_token: AdminToken,
     /// Web pages of other origins that may use MQTT over WebSockets.
     pub allowed_origins: AllowedOrigins,

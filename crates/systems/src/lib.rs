@@ -15,6 +15,7 @@ pub mod json_object;
 pub mod live;
 pub mod messages;
 pub mod outbox;
+pub mod people;
 pub mod plain_json;
 pub mod push;
 pub mod reactions;

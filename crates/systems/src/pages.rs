@@ -9,6 +9,7 @@ use crate::api_keys::ApiKeyError;
 use crate::chargers::ChargersError;
 use crate::chargers::decoders::DecodersError;
 use crate::cursor::{Cursor, CursorError};
+use crate::people::PeopleError;
 use crate::plain_json;
 use crate::records::RecordsError;
 use crate::sensors::SensorsError;
@@ -44,6 +45,7 @@ from_page_error!(
     ApiKeyError,
     ChargersError,
     DecodersError,
+    PeopleError,
     RecordsError,
     SensorsError,
     TelemetryError

@@ -4,8 +4,8 @@
 use homeport_item::schema::TableSchema;
 
 use crate::{
-    alerts, api_keys, chargers, messages, push, reactions, records, removal, rules, sensors,
-    telemetry,
+    alerts, api_keys, chargers, messages, people, push, reactions, records, removal, rules,
+    sensors, telemetry,
 };
 
 /// An operation on a table or an index.
@@ -234,6 +234,17 @@ pub fn systems(names: &TableNames) -> Vec<System> {
                 used(api_keys::schema::secret_checks(), &[Get, Put], &[]),
             ],
         },
+        System {
+            name: "people",
+            tables: vec![
+                used(people::schema::people(), &[Get, Put, Delete, Query], &[]),
+                used(
+                    people::schema::credentials(),
+                    &[Get, Put, Update, Delete, Query],
+                    &[],
+                ),
+            ],
+        },
     ]
 }
 
@@ -263,6 +274,7 @@ mod tests {
             reactions::schema::tables(),
             removal::schema::tables(),
             api_keys::schema::tables(),
+            people::schema::tables(),
         ]
         .concat();
         assert_eq!(tables(&names), all);

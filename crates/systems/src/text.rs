@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn patterns_match_what_checks_accept() {
-        use crate::{alerts, chargers, push, records, rules, sensors, telemetry};
+        use crate::{alerts, chargers, people, push, records, rules, sensors, telemetry};
         let exact = [
             (sensors::HardwareId::RULE, "AA:BB:CC:DD:EE:FF"),
             (sensors::BatchId::RULE, "a-1"),
@@ -254,6 +254,7 @@ mod tests {
             (alerts::TopicTemplate::RULE, "a/{device}"),
             (alerts::EmailAddress::RULE, "a.b+c@d-e.fg"),
             (rules::RuleName::RULE, "a_1"),
+            (people::PersonName::RULE, "a.b_c+d@e-f"),
         ];
         // The check also accepts addresses and queries that the pattern does not describe.
         let wider = [(alerts::WebhookUrl::RULE, "https://a-b.c:80/d?e=f")];

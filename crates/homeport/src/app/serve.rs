@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use homeport_engine::Engine;
 use homeport_server::{Connections, Tls};
+use homeport_systems::people::People;
 use homeport_wire::Config;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -103,6 +104,7 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
     )
     .await?;
     let live = state.console.live.clone();
+    print_setup_link(&state.people, listening, tls.http.is_some()).await;
     let mut router = homeport_server::router(state);
     let hsts_secs = settings.tls.hsts_max_age_secs.get();
     if hsts_secs > 0 {
@@ -162,6 +164,26 @@ pub(crate) async fn serve(settings: Settings) -> anyhow::Result<ExitCode> {
     backend.close().await?;
     print_line!("stopped");
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the link that sets up the first administrator, while there are no people. Its token is after a `#`, so that
+/// browsers do not send it in a request's address. A store that cannot be written must not keep the server from
+/// starting.
+async fn print_setup_link(people: &People, listening: SocketAddr, is_tls: bool) {
+    let host = match listening.ip().is_unspecified() {
+        true => format!("localhost:{}", listening.port()),
+        false => listening.to_string(),
+    };
+    let scheme = if is_tls { "https" } else { "http" };
+    match people.begin_setup().await {
+        Ok(Some(token)) => print_line!(
+            "set up the first administrator (works once, for an hour): {scheme}://{host}/#/setup?token={token}"
+        ),
+        Ok(None) => {}
+        Err(error) => print_line!(
+            "WARNING: no link to set up the first administrator: {error}; use the admin token, or restart later"
+        ),
+    }
 }
 
 /// Prints a warning if the address file, by which other commands find the server, cannot be written. A full disk must not

@@ -1,6 +1,7 @@
 //! The commands beside `serve`, one module each.
 
 pub(crate) mod chargers;
+mod columns;
 pub(crate) mod encryption;
 pub(crate) mod export;
 pub(crate) mod keys;
@@ -12,3 +13,4 @@ pub(crate) mod simulate;
 mod store_access;
 pub(crate) mod tables;
 pub(crate) mod time;
+pub(crate) mod users;

@@ -1018,6 +1018,75 @@ resource "aws_dynamodb_table" "api_keys" {
   }
 }
 
+resource "aws_dynamodb_table" "homeport_people" {
+  name                        = "homeport-people"
+  billing_mode                = "PAY_PER_REQUEST"
+  hash_key                    = "partition"
+  range_key                   = "name"
+  deletion_protection_enabled = var.deletion_protection
+  tags                        = var.tags
+
+  attribute {
+    name = "partition"
+    type = "S"
+  }
+
+  attribute {
+    name = "name"
+    type = "S"
+  }
+
+  point_in_time_recovery {
+    enabled = var.point_in_time_recovery
+  }
+
+  server_side_encryption {
+    enabled     = var.kms_key_arn != null
+    kms_key_arn = var.kms_key_arn
+  }
+
+  lifecycle {
+    prevent_destroy = true
+  }
+}
+
+resource "aws_dynamodb_table" "homeport_credentials" {
+  name                        = "homeport-credentials"
+  billing_mode                = "PAY_PER_REQUEST"
+  hash_key                    = "person_id"
+  range_key                   = "credential_id"
+  deletion_protection_enabled = var.deletion_protection
+  tags                        = var.tags
+
+  attribute {
+    name = "person_id"
+    type = "S"
+  }
+
+  attribute {
+    name = "credential_id"
+    type = "S"
+  }
+
+  ttl {
+    attribute_name = "expires_at"
+    enabled        = true
+  }
+
+  point_in_time_recovery {
+    enabled = var.point_in_time_recovery
+  }
+
+  server_side_encryption {
+    enabled     = var.kms_key_arn != null
+    kms_key_arn = var.kms_key_arn
+  }
+
+  lifecycle {
+    prevent_destroy = true
+  }
+}
+
 data "aws_iam_policy_document" "homeport_1" {
   statement {
     actions = [
@@ -1468,10 +1537,58 @@ resource "aws_iam_policy" "homeport_2" {
   tags        = var.tags
 }
 
+data "aws_iam_policy_document" "homeport_3" {
+  statement {
+    actions = [
+      "dynamodb:DeleteItem",
+      "dynamodb:GetItem",
+      "dynamodb:PutItem",
+      "dynamodb:Query",
+    ]
+    resources = [
+      aws_dynamodb_table.homeport_people.arn,
+    ]
+  }
+
+  statement {
+    actions = [
+      "dynamodb:DescribeContinuousBackups",
+      "dynamodb:DescribeTable",
+      "dynamodb:DescribeTimeToLive",
+      "dynamodb:ListTagsOfResource",
+    ]
+    resources = [
+      aws_dynamodb_table.homeport_people.arn,
+      aws_dynamodb_table.homeport_credentials.arn,
+    ]
+  }
+
+  statement {
+    actions = [
+      "dynamodb:DeleteItem",
+      "dynamodb:GetItem",
+      "dynamodb:PutItem",
+      "dynamodb:Query",
+      "dynamodb:UpdateItem",
+    ]
+    resources = [
+      aws_dynamodb_table.homeport_credentials.arn,
+    ]
+  }
+}
+
+resource "aws_iam_policy" "homeport_3" {
+  name_prefix = "homeport-"
+  description = "Homeport's access to its tables."
+  policy      = data.aws_iam_policy_document.homeport_3.json
+  tags        = var.tags
+}
+
 output "policy_arns" {
   description = "Attach all of them to the role that Homeport runs as."
   value = [
     aws_iam_policy.homeport_1.arn,
     aws_iam_policy.homeport_2.arn,
+    aws_iam_policy.homeport_3.arn,
   ]
 }

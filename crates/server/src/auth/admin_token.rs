@@ -7,13 +7,14 @@ use axum::http::StatusCode;
 use homeport_listen::client_network;
 use homeport_store::Clock;
 use metrics::counter;
+use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
 use super::rate_limit::{RateLimit, RateLimiter};
 use crate::problem::Problem;
 
 /// Wrong tokens from one address (IPv6: from one /64).
-const WRONG_PER_ADDRESS: RateLimit = RateLimit {
+pub(super) const WRONG_PER_ADDRESS: RateLimit = RateLimit {
     per_second: 1.0 / 6.0,
     burst: 10.0,
 };
@@ -23,7 +24,7 @@ const WRONG_IN_TOTAL: RateLimit = RateLimit {
     burst: 100.0,
 };
 
-/// The credential of operators. Its `Debug` form hides the token. Clones share the limit on wrong tokens.
+/// The credential of the administrator `admin`. Its `Debug` form hides the token. Clones share the limit on wrong tokens.
 #[derive(Clone)]
 pub struct AdminToken(Arc<Shared>);
 
@@ -53,12 +54,22 @@ impl AdminToken {
     }
 
     /// Checks a token that a client sent. The right token passes even when the limit on wrong ones is reached, so that
-    /// nobody can lock operators out.
+    /// nobody can lock administrators out.
     pub(crate) fn check(&self, sent: &str, client: IpAddr) -> Result<(), TokenRejected> {
         if self.is(sent) {
             return Ok(());
         }
         Err(self.reject(client))
+    }
+
+    /// A number that changes with the token, by which sessions of another token are recognized.
+    pub(crate) fn generation(&self) -> i64 {
+        let digest = Sha256::new()
+            .chain_update(b"homeport sessions of the admin token\0")
+            .chain_update(self.0.token.as_bytes())
+            .finalize();
+        let (first, _) = digest.split_first_chunk().expect("a digest has 32 bytes");
+        i64::from_be_bytes(*first)
     }
 
     /// Compares in constant time.

@@ -2,13 +2,16 @@
 
 use std::marker::PhantomData;
 use std::ops::Deref;
+use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
+use homeport_systems::people::{Access, CredentialKind, TOKEN_PREFIX};
 
 use super::admin_token::TokenRejected;
 use super::caller::Caller;
+use super::needs::{Action, Needed};
 use super::permission::Forbidden;
 use super::unknown_keys::KeyRejected;
 use super::user_tokens::is_jwt;
@@ -25,46 +28,94 @@ pub(crate) struct Authenticated<A>(Caller, PhantomData<A>);
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RouteSystem(pub(crate) &'static str);
 
-/// Which credentials a route accepts.
+/// Which credentials a route accepts, and what people need for it.
 pub(crate) trait Accepted {
     const API_KEYS: bool = false;
-    const OPERATORS: bool = false;
     const USERS: bool = false;
+    const PEOPLE: PeopleNeed = PeopleNeed::Refused;
 }
 
-/// Routes for operators.
-pub(crate) struct Operators;
+/// What people need for a route.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum PeopleNeed {
+    Refused,
+    /// A role for the action. The handler checks to what it is limited.
+    Role(Action),
+    /// A role for the action on the whole server.
+    Everywhere(Action),
+    /// To be signed in.
+    SignedIn,
+    /// To be signed in with a password, not with a token.
+    Session,
+}
+
+/// Routes for people with a role for the action. The handler checks to what the role is limited.
+pub(crate) struct People<N>(PhantomData<N>);
+/// Routes for people with a role for the action on the whole server.
+pub(crate) struct Everywhere<N>(PhantomData<N>);
+/// Routes for all people, about themselves.
+pub(crate) struct Myself;
+/// Routes that change a person's own account.
+pub(crate) struct OwnSession;
 /// Routes for devices and services.
 pub(crate) struct ApiKeys;
-/// Routes for devices and services, and for operators.
-pub(crate) struct ApiKeysOrOperators;
-/// Routes for app users, and for operators who act for them.
-pub(crate) struct UsersOrOperators;
+/// Routes for devices and services, and for people.
+pub(crate) struct ApiKeysOrPeople<N>(PhantomData<N>);
+/// Routes for app users, and for people who act for them.
+pub(crate) struct UsersOrPeople<N>(PhantomData<N>);
 /// Routes for all kinds of callers.
-pub(crate) struct Everyone;
+pub(crate) struct Everyone<N>(PhantomData<N>);
 
-impl Accepted for Operators {
-    const OPERATORS: bool = true;
+impl<N: Needed> Accepted for People<N> {
+    const PEOPLE: PeopleNeed = PeopleNeed::Role(N::ACTION);
+}
+
+impl<N: Needed> Accepted for Everywhere<N> {
+    const PEOPLE: PeopleNeed = PeopleNeed::Everywhere(N::ACTION);
+}
+
+impl Accepted for Myself {
+    const PEOPLE: PeopleNeed = PeopleNeed::SignedIn;
+}
+
+impl Accepted for OwnSession {
+    const PEOPLE: PeopleNeed = PeopleNeed::Session;
 }
 
 impl Accepted for ApiKeys {
     const API_KEYS: bool = true;
 }
 
-impl Accepted for ApiKeysOrOperators {
+impl<N: Needed> Accepted for ApiKeysOrPeople<N> {
     const API_KEYS: bool = true;
-    const OPERATORS: bool = true;
+    const PEOPLE: PeopleNeed = PeopleNeed::Role(N::ACTION);
 }
 
-impl Accepted for UsersOrOperators {
-    const OPERATORS: bool = true;
+impl<N: Needed> Accepted for UsersOrPeople<N> {
     const USERS: bool = true;
+    const PEOPLE: PeopleNeed = PeopleNeed::Role(N::ACTION);
 }
 
-impl Accepted for Everyone {
+impl<N: Needed> Accepted for Everyone<N> {
     const API_KEYS: bool = true;
-    const OPERATORS: bool = true;
     const USERS: bool = true;
+    const PEOPLE: PeopleNeed = PeopleNeed::Role(N::ACTION);
+}
+
+impl PeopleNeed {
+    fn check(self, caller: &Caller) -> Result<(), Forbidden> {
+        match self {
+            // Their credentials were not looked at.
+            Self::Refused => Ok(()),
+            Self::Role(action) => caller.check_role(action),
+            Self::Everywhere(action) => caller.check_everywhere(action),
+            Self::SignedIn => Ok(()),
+            Self::Session => match caller {
+                Caller::Person(access) if access.has_own_session() => Ok(()),
+                _ => Err(Forbidden::SessionOnly),
+            },
+        }
+    }
 }
 
 impl<A> Deref for Authenticated<A> {
@@ -80,11 +131,13 @@ impl<A: Accepted> FromRequestParts<AppState> for Authenticated<A> {
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
         let has_key = parts.headers.contains_key(KEY_HEADER);
-        let caller = if A::API_KEYS && (has_key || !A::OPERATORS) {
+        let accepts_people = !matches!(A::PEOPLE, PeopleNeed::Refused);
+        let caller = if A::API_KEYS && (has_key || !accepts_people) {
             verify_api_key(parts, state).await?
         } else {
             verify_token(parts, state, A::USERS).await?
         };
+        A::PEOPLE.check(&caller)?;
         Ok(Self(caller, PhantomData))
     }
 }
@@ -110,30 +163,44 @@ async fn verify_api_key(parts: &Parts, state: &AppState) -> Result<Caller, Probl
     Ok(Caller::ApiKey(key))
 }
 
-/// Verifies the admin token, a console session or, where users are accepted, a user's JWT.
+/// Verifies a session, a personal access token, the admin token or, where users are accepted, a user's JWT.
 async fn verify_token(
     parts: &Parts,
     state: &AppState,
     accepts_users: bool,
 ) -> Result<Caller, Problem> {
     let Some(sent) = bearer_token(&parts.headers) else {
-        if session_cookie::is_operator(parts, &state.console.sessions)? {
-            return Ok(Caller::Operator);
+        if let Some(access) = session_cookie::verify(parts, &state.people).await? {
+            return Ok(Caller::Person(access));
         }
         let detail = if accepts_users {
-            "send a user's JWT or the admin token as Authorization: Bearer"
+            "send a user's JWT, a personal access token or the admin token as Authorization: Bearer"
         } else {
-            "send the admin token as Authorization: Bearer"
+            "send a personal access token or the admin token as Authorization: Bearer"
         };
         return Err(unauthorized("TOKEN_MISSING", detail));
     };
     let client = client_address(&parts.extensions);
+    if sent.starts_with(TOKEN_PREFIX) {
+        let access = state.people.verify(sent, CredentialKind::Token).await?;
+        return match access {
+            Some(access) => Ok(Caller::Person(access)),
+            None => Err(match state.admin_token.reject(client) {
+                TokenRejected::Wrong => unauthorized(
+                    "TOKEN_INVALID",
+                    "unknown, expired or revoked personal access token",
+                ),
+                too_many @ TokenRejected::TooMany { .. } => too_many.into(),
+            }),
+        };
+    }
+    let admin = || Caller::Person(Arc::new(Access::admin(None)));
     if !accepts_users {
         state.admin_token.check(sent, client)?;
-        return Ok(Caller::Operator);
+        return Ok(admin());
     }
     if state.admin_token.is(sent) {
-        return Ok(Caller::Operator);
+        return Ok(admin());
     }
     let invalid = match state.user_tokens.verify(sent).await {
         Ok(user) => return Ok(Caller::User(user)),

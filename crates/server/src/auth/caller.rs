@@ -3,19 +3,18 @@
 use std::sync::Arc;
 
 use homeport_systems::api_keys::ApiKey;
+use homeport_systems::people::Access;
 use homeport_systems::push::UserId;
 
-use super::permission::{Action, Subject};
+use super::needs::Action;
+use super::permission::Subject;
 use crate::problem::Problem;
-
-/// The name of operators where the author of a message or command is recorded.
-const OPERATOR_PRINCIPAL: &str = "admin";
 
 /// An authenticated caller.
 #[derive(Debug, Clone)]
 pub(crate) enum Caller {
-    /// Holds the admin token or a session of the console.
-    Operator,
+    /// A person with a session or a token, or the admin token, which is an administrator named `admin`.
+    Person(Arc<Access>),
     /// A device or service with an active API key, within its rate limit.
     ApiKey(Arc<ApiKey>),
     /// A user of an app.
@@ -26,15 +25,16 @@ impl Caller {
     /// Who did something, as rules and stored items name them.
     pub(crate) fn principal(&self) -> String {
         match self {
-            Self::Operator => OPERATOR_PRINCIPAL.to_owned(),
+            Self::Person(access) => access.name.clone(),
             Self::ApiKey(key) => key.key_id.to_string(),
             Self::User(user) => user.to_string(),
         }
     }
 
-    /// The user whose devices a request concerns: users act for themselves, operators name a user.
+    /// The user whose devices a request concerns: users act for themselves, people name a user.
     pub(crate) fn resolve_user(
         &self,
+        action: Action,
         system: &str,
         named: Option<&str>,
     ) -> Result<UserId, Problem> {
@@ -44,7 +44,7 @@ impl Caller {
             (Self::User(user), None) => user.clone(),
             (_, None) => return Err(Problem::invalid("operators must set ?userId=")),
         };
-        self.check(Action::Manage, system, Subject::One(user.as_str()))?;
+        self.check(action, system, Subject::One(user.as_str()))?;
         Ok(user)
     }
 }

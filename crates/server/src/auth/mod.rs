@@ -4,9 +4,11 @@
 mod admin_token;
 mod authenticated;
 mod caller;
+pub(crate) mod needs;
 mod permission;
 mod rate_limit;
 pub(crate) mod session_cookie;
+mod sign_in_limits;
 mod unknown_keys;
 mod user_tokens;
 
@@ -18,11 +20,14 @@ use homeport_listen::Connection;
 pub use admin_token::AdminToken;
 pub(crate) use admin_token::TokenRejected;
 pub(crate) use authenticated::{
-    ApiKeys, ApiKeysOrOperators, Authenticated, Everyone, Operators, RouteSystem, UsersOrOperators,
+    ApiKeys, ApiKeysOrPeople, Authenticated, Everyone, Everywhere, Myself, OwnSession, People,
+    RouteSystem, UsersOrPeople,
 };
 pub(crate) use caller::Caller;
-pub(crate) use permission::{Action, Forbidden, Subject};
+pub(crate) use needs::Action;
+pub(crate) use permission::{Forbidden, Subject};
 pub use rate_limit::{RateLimit, RateLimiter};
+pub(crate) use sign_in_limits::SignInLimits;
 pub(crate) use unknown_keys::KeyRejected;
 pub use unknown_keys::KeyVerifier;
 pub(crate) use user_tokens::UserTokenError;

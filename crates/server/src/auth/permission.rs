@@ -3,27 +3,16 @@
 use axum::http::StatusCode;
 use homeport_systems::api_keys::{ApiKey, KeyPermission};
 use homeport_systems::chargers::ChargerIds;
+use homeport_systems::fleet::DeviceRef;
+use homeport_systems::people::{Access, Grant, Limits, Role};
 use homeport_systems::push::UserId;
 
 use super::caller::Caller;
+use super::needs::Action;
 use crate::problem::Problem;
 
 /// The system whose subjects are users.
 const USER_SYSTEM: &str = "push";
-
-/// What a caller wants to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Action {
-    Read,
-    /// Store or send data, as devices and services do.
-    Write,
-    /// Send commands to devices.
-    Command,
-    /// Send a broadcast to the devices of all users, or cancel one.
-    Broadcast,
-    /// Create, change or delete what data belongs to, such as a user's phones.
-    Manage,
-}
 
 /// What a request concerns within a system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +40,14 @@ pub(crate) enum Forbidden {
     PermissionMissing(KeyPermission),
     #[error("only operators may do this")]
     OperatorsOnly,
+    #[error("this needs the role {0}")]
+    RoleMissing(Role),
+    #[error("your role is limited and does not include {0}")]
+    OutOfLimits(String),
+    #[error("your role is limited and cannot access all of {0}")]
+    LimitedRole(String),
+    #[error("sign in with your password; a token and the admin token cannot change an account")]
+    SessionOnly,
     #[error("this belongs to another user")]
     OtherUser,
 }
@@ -64,12 +61,88 @@ impl Caller {
         system: &str,
         subject: Subject<'_>,
     ) -> Result<(), Forbidden> {
+        self.check_role(action)?;
         match self {
-            Self::Operator => Ok(()),
+            Self::Person(access) => check_person(access, action, Some((system, subject))),
             Self::ApiKey(key) => check_api_key(key, action, system, subject),
-            Self::User(user) => check_user(user, action, system, subject),
+            Self::User(user) => check_user(user, system, subject),
         }
     }
+
+    /// Whether a person may do something on the whole server, such as creating a rule for all messages.
+    pub(crate) fn check_everywhere(&self, action: Action) -> Result<(), Forbidden> {
+        match self {
+            Self::Person(access) => check_person(access, action, None),
+            Self::ApiKey(_) | Self::User(_) => Err(Forbidden::OperatorsOnly),
+        }
+    }
+
+    /// Whether a caller may do something at all, wherever it applies. The handler checks to what.
+    pub(crate) fn check_role(&self, action: Action) -> Result<(), Forbidden> {
+        let is_permitted = match self {
+            Self::Person(access) => return check_role(access, action),
+            Self::ApiKey(_) => matches!(
+                action,
+                Action::Read | Action::Write | Action::Command | Action::Broadcast
+            ),
+            Self::User(_) => matches!(action, Action::Read | Action::Manage),
+        };
+        is_permitted.then_some(()).ok_or(Forbidden::OperatorsOnly)
+    }
+
+    /// Whether the caller may do something to a device of the fleet.
+    pub(crate) fn check_device(&self, action: Action, device: &DeviceRef) -> Result<(), Forbidden> {
+        let subject = device.subject();
+        self.check(action, device.system.as_str(), Subject::One(&subject))
+    }
+}
+
+fn check_role(access: &Access, action: Action) -> Result<(), Forbidden> {
+    let least = action.least_role();
+    if access.permits(|grant| grant.role >= least) {
+        Ok(())
+    } else {
+        Err(Forbidden::RoleMissing(least))
+    }
+}
+
+/// A person may do what one of the roles permits on a subject, or on the whole server if there is none.
+fn check_person(
+    access: &Access,
+    action: Action,
+    on: Option<(&str, Subject<'_>)>,
+) -> Result<(), Forbidden> {
+    check_role(access, action)?;
+    let permits = |grant: &Grant| {
+        grant.role >= action.least_role()
+            && match on {
+                Some((system, subject)) => covers(&grant.limits, system, subject),
+                None => grant.limits.is_unlimited(),
+            }
+    };
+    if access.permits(permits) {
+        return Ok(());
+    }
+    Err(match on {
+        Some((_, Subject::One(subject))) => Forbidden::OutOfLimits(subject.to_owned()),
+        Some((_, Subject::Charger(charger))) => {
+            Forbidden::OutOfLimits(charger.device_id.to_string())
+        }
+        Some((system, Subject::All | Subject::None)) => Forbidden::LimitedRole(system.to_owned()),
+        None => Forbidden::LimitedRole("the server".to_owned()),
+    })
+}
+
+/// Whether a role covers a subject of a system.
+fn covers(limits: &Limits, system: &str, subject: Subject<'_>) -> bool {
+    let lists = |subject: &str| limits.listed(system).any(|listed| listed == subject);
+    limits.cover_system(system)
+        || match subject {
+            Subject::One(subject) => lists(subject),
+            Subject::Charger(charger) => lists(charger.device_id.as_str()),
+            Subject::All => false,
+            Subject::None => limits.listed(system).next().is_some(),
+        }
 }
 
 fn check_api_key(
@@ -81,13 +154,10 @@ fn check_api_key(
     if key.system != system {
         return Err(Forbidden::OtherSystem(key.system.clone()));
     }
-    if action == Action::Manage {
-        return Err(Forbidden::OperatorsOnly);
-    }
     let needed = match action {
         Action::Command => Some(KeyPermission::SendCommands),
         Action::Broadcast => Some(KeyPermission::SendBroadcasts),
-        Action::Read | Action::Write | Action::Manage => None,
+        _ => None,
     };
     if let Some(missing) = needed.filter(|permission| !key.has(*permission)) {
         return Err(Forbidden::PermissionMissing(missing));
@@ -115,13 +185,8 @@ fn check_api_key(
 }
 
 /// Users manage their own devices and read their own notifications; they send none.
-fn check_user(
-    user: &UserId,
-    action: Action,
-    system: &str,
-    subject: Subject<'_>,
-) -> Result<(), Forbidden> {
-    if system != USER_SYSTEM || !matches!(action, Action::Read | Action::Manage) {
+fn check_user(user: &UserId, system: &str, subject: Subject<'_>) -> Result<(), Forbidden> {
+    if system != USER_SYSTEM {
         return Err(Forbidden::OperatorsOnly);
     }
     if subject == Subject::One(user.as_str()) {
@@ -137,6 +202,9 @@ impl Forbidden {
             Self::OtherSystem(_) | Self::OutOfScope(_) | Self::ScopedKey(_) => "OUT_OF_SCOPE",
             Self::PermissionMissing(_) => "PERMISSION_MISSING",
             Self::OperatorsOnly => "OPERATORS_ONLY",
+            Self::RoleMissing(_) => "ROLE_MISSING",
+            Self::OutOfLimits(_) | Self::LimitedRole(_) => "OUT_OF_LIMITS",
+            Self::SessionOnly => "SESSION_ONLY",
             Self::OtherUser => "NOT_YOURS",
         }
     }
@@ -163,13 +231,20 @@ mod tests {
 
     use super::*;
 
-    const ACTIONS: [Action; 5] = [
-        Action::Read,
-        Action::Write,
-        Action::Command,
-        Action::Broadcast,
-        Action::Manage,
-    ];
+    fn person(role: Role, systems: &[&str], devices: &[&str]) -> Caller {
+        let set = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        let limits = Limits {
+            systems: set(systems),
+            devices: set(devices),
+            ..Limits::default()
+        };
+        let roles = vec![Grant { role, limits }];
+        Caller::Person(Arc::new(Access::of(
+            "anna".to_owned(),
+            uuid::Uuid::new_v4(),
+            roles,
+        )))
+    }
 
     fn key(system: &str, scopes: &[&str]) -> Caller {
         Caller::ApiKey(Arc::new(ApiKey {
@@ -231,12 +306,58 @@ mod tests {
     }
 
     #[test]
-    fn operators_may_do_everything() {
-        for action in ACTIONS {
+    fn admin_token_may_do_everything() {
+        let admin = Caller::Person(Arc::new(Access::admin(None)));
+        for action in Action::ALL {
+            assert_eq!(admin.check_everywhere(*action), Ok(()));
             for subject in [Subject::One("a"), Subject::All, Subject::None] {
-                assert_eq!(Caller::Operator.check(action, "sensors", subject), Ok(()));
+                assert_eq!(admin.check(*action, "sensors", subject), Ok(()));
             }
         }
+    }
+
+    #[test]
+    fn roles_permit_what_they_and_lesser_roles_may() {
+        for role in Role::ALL {
+            let caller = person(role, &[], &[]);
+            for action in Action::ALL {
+                let expected = role >= action.least_role();
+                assert_eq!(caller.check_everywhere(*action).is_ok(), expected);
+                let checked = caller.check(*action, "sensors", Subject::One("a"));
+                assert_eq!(checked.is_ok(), expected, "{role} {action:?}");
+                assert_eq!(caller.check_role(*action).is_ok(), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn limited_roles_cover_what_they_list() {
+        let caller = person(Role::Operator, &["sensors"], &["telemetry/van-1"]);
+        for (system, subject, is_permitted) in [
+            ("sensors", Subject::All, true),
+            ("sensors", Subject::One("a"), true),
+            ("telemetry", Subject::One("van-1"), true),
+            ("telemetry", Subject::One("van-2"), false),
+            ("telemetry", Subject::None, true),
+            ("telemetry", Subject::All, false),
+            ("chargers", Subject::None, false),
+        ] {
+            for action in [Action::Read, Action::Manage] {
+                let checked = caller.check(action, system, subject);
+                assert_eq!(checked.is_ok(), is_permitted, "{system} {subject:?}");
+            }
+        }
+        assert!(caller.check_role(Action::Read).is_ok());
+        assert_eq!(
+            caller.check_everywhere(Action::Read),
+            Err(Forbidden::LimitedRole("the server".to_owned()))
+        );
+        let phone = DeviceRef {
+            system: "push".to_owned().into(),
+            id: "a%2Fb/phone".to_owned(),
+        };
+        let owner = person(Role::Viewer, &[], &["push/a/b"]);
+        assert_eq!(owner.check_device(Action::Read, &phone), Ok(()));
     }
 
     #[test]

@@ -120,6 +120,14 @@ impl<K: Eq + Hash> RateLimiter<K> {
         Ok(())
     }
 
+    /// Puts a token back that was taken, because what it was taken for does not count.
+    pub(crate) fn put_back(&self, key: K) {
+        let now_ms = self.clock.now_ms();
+        let mut buckets = self.buckets();
+        let bucket = self.bucket(&mut buckets, key, now_ms);
+        bucket.tokens = (bucket.tokens + 1.0).min(self.limit.burst);
+    }
+
     /// Takes a token from a key's bucket and returns how long to wait for it. An empty bucket gives out future
     /// tokens in order, so that callers keep their order. Callers bound how many tokens they wait for.
     pub(crate) fn reserve(&self, key: K) -> Option<Duration> {

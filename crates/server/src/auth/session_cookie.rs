@@ -1,13 +1,15 @@
 //! The session cookie of the console, and the checks against cross-site requests: another site can make a
 //! browser send the cookie, but it cannot set our header or our origin.
 
+use std::sync::Arc;
+
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, header};
 
 use homeport_listen::is_same_origin;
+use homeport_systems::people::{Access, CredentialKind, People};
 
 use super::{header_text, is_tls};
-use crate::console::Sessions;
 use crate::problem::Problem;
 
 pub(crate) const NAME: &str = "homeport_session";
@@ -15,19 +17,19 @@ pub(crate) const NAME: &str = "homeport_session";
 /// preflight to send it, and the preflight fails.
 pub(crate) const HEADER: &str = "x-homeport-console";
 
-/// Whether the request has an open session.
+/// The person whose session the request has.
 ///
 /// # Errors
-/// When it has one, changes something, and may come from another site.
-pub(crate) fn is_operator(parts: &Parts, sessions: &Sessions) -> Result<bool, Problem> {
+/// When it has one, changes something, and may come from another site, or the store fails.
+pub(crate) async fn verify(parts: &Parts, people: &People) -> Result<Option<Arc<Access>>, Problem> {
     let Some(token) = session_token(&parts.headers) else {
-        return Ok(false);
+        return Ok(None);
     };
-    if sessions.expires_at(token).is_none() {
-        return Ok(false);
-    }
+    let Some(access) = people.verify(token, CredentialKind::Session).await? else {
+        return Ok(None);
+    };
     check_origin(parts)?;
-    Ok(true)
+    Ok(Some(access))
 }
 
 /// The session token that a request sends, valid or not.

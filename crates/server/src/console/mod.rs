@@ -1,6 +1,5 @@
-//! State of the console: sessions, the fleet, the tables, and the live feed.
+//! State of the console: the fleet, the tables, and the live feed.
 
-mod sessions;
 mod storage;
 
 use std::sync::Arc;
@@ -11,15 +10,16 @@ use homeport_systems::live::Live;
 use homeport_systems::time::EpochMillis;
 use tokio::sync::Semaphore;
 
-pub use sessions::{SESSION_SECS_DEFAULT, Sessions};
 pub use storage::{CommitTimes, Storage, StoredTable};
 
 /// Maximum number of concurrent exports. Each reads the store as fast as its client receives data.
 pub const EXPORTS_MAX: usize = 8;
 
+/// How long a session lasts unless a setting says otherwise.
+pub const SESSION_SECS_DEFAULT: i64 = 12 * 60 * 60;
+
 /// What the routes of the console share.
 pub struct Console {
-    pub sessions: Sessions,
     pub fleet: Fleet,
     pub tables: TableBrowser,
     pub live: Live,

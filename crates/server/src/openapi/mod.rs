@@ -17,11 +17,11 @@ use crate::routes::{alerts, chargers, sensors, topics};
 
 /// Security scheme of API keys.
 const DEVICE_KEY: &str = "device_key";
-/// Security scheme of the admin token.
+/// Security scheme of bearer tokens: personal access tokens and the admin token.
 const ADMIN_TOKEN: &str = "admin_token";
 /// Security scheme of app users.
 const USER_TOKEN: &str = "user_token";
-/// Security scheme of operators in the console.
+/// Security scheme of people in the console.
 const CONSOLE_SESSION: &str = "console_session";
 
 #[derive(utoipa::OpenApi)]
@@ -59,7 +59,9 @@ impl utoipa::Modify for SecuritySchemes {
         let key = ApiKeyValue::with_description("X-API-Key", "An API key of one system");
         let bearer = HttpBuilder::new()
             .scheme(HttpAuthScheme::Bearer)
-            .description(Some("The admin token"))
+            .description(Some(
+                "A personal access token (`hpt_…`), or the admin token",
+            ))
             .build();
         let jwt = HttpBuilder::new()
             .scheme(HttpAuthScheme::Bearer)
@@ -68,7 +70,7 @@ impl utoipa::Modify for SecuritySchemes {
             .build();
         let cookie = ApiKeyValue::with_description(
             session_cookie::NAME,
-            "Replaces the admin token; requests that change something must also send X-Homeport-Console: 1",
+            "Session of a person or of the admin token; requests that change something must also send X-Homeport-Console: 1",
         );
         let components = openapi.components.get_or_insert_default();
         for (name, scheme) in [
@@ -93,26 +95,26 @@ pub(crate) fn base_document() -> OpenApi {
 /// Adds to every operation what follows from its path and its credentials.
 pub(crate) fn complete_document(mut document: OpenApi) -> OpenApi {
     for (path, item) in &mut document.paths.paths {
-        for (changes_something, operation) in operations(item) {
+        for operation in operations(item) {
             require_path_parameters(operation);
             allow_console_session(operation);
-            responses::add_errors(operation, path, changes_something);
+            responses::add_errors(operation, path);
         }
     }
     document
 }
 
-/// The operations of a path; `true` marks methods that change something.
-fn operations(item: &mut PathItem) -> impl Iterator<Item = (bool, &mut Operation)> {
+/// The operations of a path.
+fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
     [
-        (false, &mut item.get),
-        (true, &mut item.put),
-        (true, &mut item.post),
-        (true, &mut item.patch),
-        (true, &mut item.delete),
+        &mut item.get,
+        &mut item.put,
+        &mut item.post,
+        &mut item.patch,
+        &mut item.delete,
     ]
     .into_iter()
-    .filter_map(|(changes_something, operation)| Some((changes_something, operation.as_mut()?)))
+    .filter_map(Option::as_mut)
 }
 
 /// Parameters with a hand-written schema count as optional for the derive macro; in a path none is.

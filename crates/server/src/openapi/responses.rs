@@ -13,7 +13,7 @@ use crate::problem::{ErrorEnvelope, ProblemBody};
 use crate::routes::answers_in_envelope;
 
 /// Adds the errors that any operation of its kind can return, and the body of all errors.
-pub(super) fn add_errors(operation: &mut Operation, path: &str, changes_something: bool) {
+pub(super) fn add_errors(operation: &mut Operation, path: &str) {
     let in_envelope = answers_in_envelope(path);
     let for_keys = accepts(operation, DEVICE_KEY);
     let for_operators = accepts(operation, ADMIN_TOKEN);
@@ -46,9 +46,14 @@ pub(super) fn add_errors(operation: &mut Operation, path: &str, changes_somethin
         "The credentials do not permit this",
     );
     add(
-        for_operators && changes_something || in_envelope,
+        for_operators,
         StatusCode::FORBIDDEN,
-        "A console session was used from outside of the console's page",
+        "The role does not permit this, or a console session was used from outside of the console's page",
+    );
+    add(
+        in_envelope,
+        StatusCode::FORBIDDEN,
+        "The credentials do not permit this",
     );
     add(
         in_envelope,
@@ -86,7 +91,7 @@ fn missing_credentials(for_keys: bool, for_operators: bool, for_users: bool) -> 
     let accepted = [
         (for_keys, "API key"),
         (for_users, "user token"),
-        (for_operators, "admin token"),
+        (for_operators, "personal access token or admin token"),
     ];
     let names: BTreeSet<&str> = accepted
         .into_iter()

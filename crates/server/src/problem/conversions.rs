@@ -12,6 +12,7 @@ use homeport_systems::export::ExportError;
 use homeport_systems::fleet::FleetError;
 use homeport_systems::live::LiveError;
 use homeport_systems::messages::IntakeError;
+use homeport_systems::people::PeopleError;
 use homeport_systems::push::PushError;
 use homeport_systems::records::RecordsError;
 use homeport_systems::rules::{RuleError, TrialError};
@@ -341,6 +342,37 @@ impl From<AlertsError> for Problem {
             AlertsError::Cursor(error) => error.into(),
             AlertsError::Malformed(_) => Self::internal(&error),
             AlertsError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<PeopleError> for Problem {
+    fn from(error: PeopleError) -> Self {
+        let with = |status, code| Self::new(status, code, error.to_string());
+        match error {
+            PeopleError::Invalid(error) => error.into(),
+            PeopleError::InvalidRole(_)
+            | PeopleError::InvalidToken(_)
+            | PeopleError::ReservedName => Self::invalid(error.to_string()),
+            PeopleError::InvalidPassword(_) => with(StatusCode::BAD_REQUEST, "INVALID_PASSWORD"),
+            PeopleError::Missing(_) => with(StatusCode::NOT_FOUND, "PERSON_NOT_FOUND"),
+            PeopleError::CredentialMissing => with(StatusCode::NOT_FOUND, "CREDENTIAL_NOT_FOUND"),
+            PeopleError::Exists(_) => with(StatusCode::CONFLICT, "PERSON_EXISTS"),
+            PeopleError::LastAdministrator => with(StatusCode::CONFLICT, "LAST_ADMINISTRATOR"),
+            PeopleError::TooManyPeople => with(StatusCode::CONFLICT, "TOO_MANY_PEOPLE"),
+            PeopleError::TooManyTokens => with(StatusCode::CONFLICT, "TOO_MANY_TOKENS"),
+            PeopleError::NoSecondFactor => with(StatusCode::CONFLICT, "NO_SECOND_FACTOR"),
+            PeopleError::HasSecondFactor => with(StatusCode::CONFLICT, "SECOND_FACTOR_EXISTS"),
+            PeopleError::WrongPassword => with(StatusCode::UNAUTHORIZED, "WRONG_PASSWORD"),
+            PeopleError::CodeRequired => with(StatusCode::UNAUTHORIZED, "CODE_REQUIRED"),
+            PeopleError::WrongCode => with(StatusCode::UNAUTHORIZED, "WRONG_CODE"),
+            PeopleError::InvalidSetup => with(StatusCode::FORBIDDEN, "SETUP_INVALID"),
+            PeopleError::NoAccount => with(StatusCode::FORBIDDEN, "SESSION_ONLY"),
+            PeopleError::Busy => with(StatusCode::SERVICE_UNAVAILABLE, "TOO_MANY_SIGN_INS")
+                .retry_after(RETRY_AFTER_SECS),
+            PeopleError::Cursor(error) => error.into(),
+            PeopleError::Malformed(_) => Self::internal(&error),
+            PeopleError::Store(error) => error.into(),
         }
     }
 }

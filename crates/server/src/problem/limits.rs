@@ -1,7 +1,7 @@
 //! The limits that requests can exceed. `docs/limits.md` lists them, and `homeport_limit_exceeded_total` counts them.
 
 /// Error codes of exceeded limits, with the names of the limits in the metric.
-const LIMITS: [(&str, &str); 22] = [
+const LIMITS: [(&str, &str); 25] = [
     ("ALERT_OUTBOX_FULL", "alert_outbox"),
     ("BODY_TOO_LARGE", "body_bytes"),
     ("IDS_EXHAUSTED", "ids_per_tag"),
@@ -20,10 +20,13 @@ const LIMITS: [(&str, &str); 22] = [
     ("TOO_MANY_DEFINITIONS", "alert_definitions"),
     ("TOO_MANY_DEVICES", "push_devices"),
     ("TOO_MANY_EXPORTS", "exports"),
+    ("TOO_MANY_PEOPLE", "people"),
     ("TOO_MANY_PREVIEWS", "alert_previews"),
     ("TOO_MANY_READERS", "live_readers"),
     ("TOO_MANY_RULES", "rules"),
+    ("TOO_MANY_SIGN_INS", "sign_ins"),
     ("TOO_MANY_SNOOZES", "alert_snoozes"),
+    ("TOO_MANY_TOKENS", "tokens"),
 ];
 
 /// The limit that an error code reports, if it is one.

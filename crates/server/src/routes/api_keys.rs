@@ -12,7 +12,8 @@ use homeport_systems::pages;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::auth::{Authenticated, Operators};
+use crate::auth::needs::ManageApiKeys;
+use crate::auth::{Authenticated, Everywhere};
 use crate::openapi::schemas::{self, KeyPath};
 use crate::problem::Problem;
 use crate::request::{JsonBody, PageQuery, PathPart};
@@ -163,7 +164,7 @@ impl From<&ApiKey> for ApiKeyBody {
     (status = 201, description = "The key and its secret", body = CreatedApiKey),
 ))]
 pub(super) async fn create_api_key(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<ManageApiKeys>>,
     State(state): State<AppState>,
     JsonBody(body): JsonBody<CreateApiKey>,
 ) -> Result<(StatusCode, Json<CreatedApiKey>), Problem> {
@@ -177,7 +178,7 @@ pub(super) async fn create_api_key(
     (status = 200, description = "A page of keys", body = ApiKeyList),
 ))]
 pub(super) async fn list_api_keys(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<ManageApiKeys>>,
     State(state): State<AppState>,
     page: Page,
 ) -> Result<Json<ApiKeyList>, Problem> {
@@ -192,7 +193,7 @@ pub(super) async fn list_api_keys(
     (status = 404, description = "API key not found"),
 ))]
 pub(super) async fn revoke_api_key(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<ManageApiKeys>>,
     State(state): State<AppState>,
     PathPart(key_id): PathPart<KeyId>,
 ) -> Result<Json<RevokedApiKey>, Problem> {

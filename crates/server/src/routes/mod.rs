@@ -7,6 +7,7 @@ mod console;
 mod docs;
 mod health;
 mod mqtt_clients;
+pub(crate) mod people;
 pub(crate) mod push;
 mod records;
 pub(crate) mod rules;
@@ -47,6 +48,7 @@ fn documented() -> OpenApiRouter<AppState> {
         .merge(sensors::documented().layer(system(sensors::SYSTEM)))
         .merge(chargers::documented().layer(system(chargers::SYSTEM)))
         .merge(console::documented())
+        .merge(people::documented())
         .merge(alerts::documented())
         .merge(push::documented().layer(system(push::SYSTEM)))
         .merge(records::documented().layer(system(records::SYSTEM)))
@@ -80,7 +82,7 @@ pub fn openapi() -> OpenApi {
 /// Whether CORS allows other sites to read responses at a path. The API needs a credential that the page itself
 /// sends. Pages, metrics, health checks and the sign-in are for same-origin pages and other programs.
 fn allows_cors(path: &str) -> bool {
-    path.starts_with("/v1/") && path != "/v1/session"
+    path.starts_with("/v1/") && !people::is_for_own_pages(path)
 }
 
 /// The router of the HTTP port.

@@ -7,7 +7,8 @@ use homeport_systems::time::{EpochMillis, UtcMillis};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::auth::{Authenticated, Operators};
+use crate::auth::needs::{Manage, Read};
+use crate::auth::{Authenticated, Everywhere};
 use crate::mqtt::access::Access;
 use crate::mqtt::{ClientFilter, ClientProblem, ClientView, ConnectedClient};
 use crate::openapi::enums::{MqttClientState, MqttProtocolVersion, MqttTransport};
@@ -241,7 +242,7 @@ impl From<ClientProblem> for MqttProblem {
     (status = 200, description = "A page of clients", body = MqttClientList),
 ))]
 pub(super) async fn list_mqtt_clients(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<Read>>,
     State(state): State<AppState>,
     UrlQuery(query): UrlQuery<ListQuery>,
     page: Page,
@@ -268,7 +269,7 @@ pub(super) async fn list_mqtt_clients(
     (status = 409, description = "Several clients have this id; the message has their owners"),
 ))]
 pub(super) async fn get_mqtt_client(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<Read>>,
     State(state): State<AppState>,
     PathPart(client_id): PathPart<String>,
     UrlQuery(query): UrlQuery<OwnerQuery>,
@@ -289,7 +290,7 @@ pub(super) async fn get_mqtt_client(
     (status = 409, description = "Several clients have this id; the message has their owners"),
 ))]
 pub(super) async fn end_mqtt_client(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<Manage>>,
     State(state): State<AppState>,
     PathPart(client_id): PathPart<String>,
     UrlQuery(OwnerQuery { owner }): UrlQuery<OwnerQuery>,

@@ -6,7 +6,8 @@ use homeport_systems::time::{EpochMillis, UtcMillis};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::auth::{Authenticated, Operators};
+use crate::auth::needs::{ManageServer, Read};
+use crate::auth::{Authenticated, Everywhere, People};
 use crate::problem::Problem;
 use crate::state::{AppState, ClockState};
 
@@ -39,7 +40,7 @@ impl From<ClockState> for TimeBody {
     (status = 200, description = "The time", body = TimeBody),
 ))]
 pub(super) async fn get_time(
-    _: Authenticated<Operators>,
+    _: Authenticated<People<Read>>,
     State(state): State<AppState>,
 ) -> Json<TimeBody> {
     Json(state.store_clock.state().into())
@@ -50,7 +51,7 @@ pub(super) async fn get_time(
     (status = 200, description = "The confirmed time", body = TimeBody),
 ))]
 pub(super) async fn confirm_time(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<ManageServer>>,
     State(state): State<AppState>,
 ) -> Result<Json<TimeBody>, Problem> {
     Ok(Json(state.store_clock.confirm().await?.into()))

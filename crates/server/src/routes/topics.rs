@@ -12,11 +12,13 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use homeport_listen::{Connection, Hosts};
 use homeport_systems::messages::{Delivery, Message, Properties, Publisher, check_topic};
+use homeport_systems::telemetry::schema::{COMMANDS, TOPIC_ROOT};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::auth::needs::Write;
 use crate::auth::{
-    Action, ApiKeysOrOperators, Authenticated, Caller, Forbidden, Subject, client_address, is_tls,
+    Action, ApiKeysOrPeople, Authenticated, Caller, Forbidden, Subject, client_address, is_tls,
     session_cookie,
 };
 use crate::mqtt::access::{Access, SYSTEM};
@@ -67,19 +69,22 @@ pub(super) fn router() -> Router<AppState> {
     (status = 503, description = "Too many retained messages, or the store is unavailable; retry later")
 ))]
 pub(crate) async fn publish_message(
-    caller: Authenticated<ApiKeysOrOperators>,
+    caller: Authenticated<ApiKeysOrPeople<Write>>,
     State(state): State<AppState>,
     Path(topic): Path<String>,
     UrlQuery(query): UrlQuery<PublishQuery>,
     Body(payload): Body,
 ) -> Result<Json<Published>, Problem> {
     caller.check(Action::Write, SYSTEM, Subject::None)?;
+    check_topic(&topic).map_err(|error| Problem::invalid(error.to_string()))?;
     let access = match &*caller {
         Caller::ApiKey(key) => Access::Key(Arc::clone(key)),
-        Caller::Operator => Access::Operator,
+        Caller::Person(_) => {
+            check_person(&caller, &topic)?;
+            Access::Operator
+        }
         Caller::User(_) => return Err(Forbidden::OperatorsOnly.into()),
     };
-    check_topic(&topic).map_err(|error| Problem::invalid(error.to_string()))?;
     if !access.may_publish(&topic) {
         return Err(Problem::new(
             StatusCode::FORBIDDEN,
@@ -112,6 +117,20 @@ pub(crate) async fn publish_message(
         status: "published",
         topic,
     }))
+}
+
+/// Checks that a person may publish on a topic. Topics that belong to no thing need a role without limits.
+fn check_person(caller: &Caller, topic: &str) -> Result<(), Forbidden> {
+    let mut levels = topic.split('/');
+    match (levels.next(), levels.next(), levels.next()) {
+        (Some(TOPIC_ROOT), Some(thing), Some(COMMANDS)) => {
+            caller.check(Action::Command, SYSTEM, Subject::One(thing))
+        }
+        (Some(TOPIC_ROOT), Some(thing), Some(_)) => {
+            caller.check(Action::Write, SYSTEM, Subject::One(thing))
+        }
+        _ => caller.check_everywhere(Action::Write),
+    }
 }
 
 /// Opens a WebSocket for MQTT.

@@ -60,6 +60,13 @@ pub(crate) async fn send_reading(server: &Server, key: &str, number: i64, degree
     reactions.catch_up(&reaction).await.expect("judged");
 }
 
+/// Raises an alert of a sensor.
+pub(crate) async fn raise(server: &Server) {
+    let made = server.as_admin("POST", DEFINITIONS, cold()).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    send_reading(server, &server.key().await, 1, 4.5).await;
+}
+
 #[tokio::test]
 async fn definition_is_created_read_replaced_and_deleted() {
     let server = Server::start().await;

@@ -19,6 +19,8 @@ mod jwks;
 mod jwks_rsa;
 mod mqtt_client;
 mod mqtt_clients;
+mod people;
+mod permissions;
 mod policy;
 mod push;
 mod push_broadcast;

@@ -15,7 +15,7 @@ fn token_with(secret: &str, claims: &Value) -> String {
     jsonwebtoken::encode(&Header::new(Algorithm::HS256), claims, &key).expect("a token")
 }
 
-fn token_of(user: &str) -> String {
+pub(crate) fn token_of(user: &str) -> String {
     token_with(USER_SECRET, &json!({"sub": user, "exp": NOW + 600}))
 }
 

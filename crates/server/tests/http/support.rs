@@ -15,9 +15,10 @@ use homeport_server::{
 use homeport_simulate::expo_stand_in::ExpoStandIn;
 use homeport_store::{Clock as _, ManualClock, StoreError};
 use homeport_systems::alerts::{self, Alerts};
-use homeport_systems::api_keys::{ApiKeys, NewApiKey, Pepper};
+use homeport_systems::api_keys::{ApiKeys, KeyPermission, NewApiKey, Pepper};
 use homeport_systems::fleet::{Expectations, SYSTEMS, System};
 use homeport_systems::messages::{Intake as _, Message};
+use homeport_systems::people::People;
 use homeport_systems::rules::RuleEngine;
 use homeport_systems::schema::TableNames;
 use homeport_systems::time::{EpochMillis, FutureLimit};
@@ -38,6 +39,7 @@ pub(crate) struct Server {
     pub(crate) api_keys: Arc<ApiKeys>,
     pub(crate) alerts: Alerts,
     pub(crate) clock: Arc<ManualClock>,
+    pub(crate) people: People,
     rules: RuleEngine,
     broker: Broker,
     _directory: tempfile::TempDir,
@@ -227,6 +229,7 @@ impl Server {
         let api_keys = Arc::clone(&state.api_keys);
         let (alerts, rules) = (state.alerts.clone(), state.rules.clone());
         let broker = state.broker.clone();
+        let people = state.people.clone();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
             .await
             .expect("a port");
@@ -247,6 +250,7 @@ impl Server {
             api_keys,
             alerts,
             clock,
+            people,
             rules,
             broker,
             _directory: directory,
@@ -315,6 +319,22 @@ impl Server {
                 .into_iter()
                 .collect::<BTreeSet<_>>(),
             ..NewApiKey::default()
+        };
+        let (_, raw) = self.api_keys.create(new).await.expect("a key");
+        raw.reveal().to_owned()
+    }
+
+    /// Creates an API key of telemetry that may send commands.
+    pub(crate) async fn command_key(&self) -> String {
+        self.permitted_key("telemetry", KeyPermission::SendCommands)
+            .await
+    }
+
+    /// Creates an API key of a whole system with a permission.
+    pub(crate) async fn permitted_key(&self, system: &str, permission: KeyPermission) -> String {
+        let new = NewApiKey {
+            permissions: [permission].into(),
+            ..NewApiKey::for_all_of(system)
         };
         let (_, raw) = self.api_keys.create(new).await.expect("a key");
         raw.reveal().to_owned()

@@ -30,6 +30,7 @@ use cache::Cache;
 pub use id::{KeyId, KeyIdError};
 pub use key::{Pepper, RawKey};
 pub use reach::KeyPermission;
+pub(crate) use reach::check_scope;
 
 /// Keys of one page.
 pub const PAGE_MAX: usize = 1000;

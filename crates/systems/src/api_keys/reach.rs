@@ -96,7 +96,8 @@ pub(super) fn check(system: &str, new: &NewApiKey) -> Result<(), ApiKeyError> {
     check_permissions(system, new.all, &new.permissions)
 }
 
-fn check_scope(system: &str, scope: &str) -> Result<(), ApiKeyError> {
+/// Checks that a scope has the form of its system's subjects.
+pub(crate) fn check_scope(system: &str, scope: &str) -> Result<(), ApiKeyError> {
     let is_group = || {
         (1..=GROUP_ID_LEN_MAX).contains(&scope.len())
             && scope.bytes().all(|byte| byte.is_ascii_alphanumeric())

@@ -48,13 +48,14 @@ pub struct SystemCounts {
 }
 
 impl Fleet {
-    /// The devices that match a filter.
+    /// The visible devices that match a filter.
     ///
     /// # Errors
     /// When the search is too long, the cursor belongs to another list, or the store fails.
     pub async fn devices(
         &self,
         filter: &DeviceFilter,
+        is_visible: impl Fn(&DeviceSummary) -> bool,
         limit: usize,
         cursor: Option<Cursor>,
     ) -> Result<FleetPage, FleetError> {
@@ -87,7 +88,7 @@ impl Fleet {
                 .system
                 .as_ref()
                 .is_none_or(|system| device.system == *system);
-            if !is_wanted || !device.matches(&search) {
+            if !is_wanted || !device.matches(&search) || !is_visible(device) {
                 continue;
             }
             let health = self.health(device)?;
@@ -108,18 +109,21 @@ impl Fleet {
         Ok(page)
     }
 
-    /// The devices of each system, by health.
+    /// The visible devices of each system, by health.
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn counts(&self) -> Result<Vec<SystemCounts>, FleetError> {
+    pub async fn counts(
+        &self,
+        is_visible: impl Fn(&DeviceSummary) -> bool,
+    ) -> Result<Vec<SystemCounts>, FleetError> {
         let listing = self.listing().await?;
         let mut all = Vec::new();
         for source in self.0.sources.iter() {
             let system = &source.system().name;
             let mut counts = HealthCounts::default();
             let devices = listing.devices.iter();
-            for device in devices.filter(|device| device.system == *system) {
+            for device in devices.filter(|device| device.system == *system && is_visible(device)) {
                 counts.add(self.health(device)?);
             }
             all.push(SystemCounts {

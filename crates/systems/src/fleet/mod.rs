@@ -32,7 +32,7 @@ pub use entry::{Entry, EntryType, LiveEntry};
 pub use health::{Expectations, Health, HealthCounts};
 pub use history::{Detail, HistoryRange, QueryReader, Row, RowPage, RowReader, Rows};
 pub use list::{DeviceFilter, FleetPage, LIST_MAX, SystemCounts};
-pub use name::{DeviceRef, SystemName};
+pub use name::{DeviceRef, SystemName, subject};
 pub use registry::{SYSTEMS, SourceDeps, Sources, System};
 pub use samples::{Sample, unit_of, visit_members};
 pub use series::{POINTS_DEFAULT, POINTS_MAX, Point, SERIES_MAX, Series, SeriesRange, SeriesSet};

@@ -46,10 +46,29 @@ impl fmt::Display for SystemName {
     }
 }
 
+impl DeviceRef {
+    /// What scopes and roles name instead of the device: the user of a phone, the group of a device of records, or the
+    /// device itself.
+    #[must_use]
+    pub fn subject(&self) -> String {
+        subject(&self.id)
+    }
+}
+
+/// The subject of a device's id, as [`DeviceRef::subject`].
+#[must_use]
+pub fn subject(id: &str) -> String {
+    unescape(id.split('/').next().unwrap_or(id))
+}
+
 /// Joins the parts of an id.
 pub(crate) fn join(outer: &str, inner: &str) -> String {
     let escape = |part: &str| part.replace('%', "%25").replace('/', "%2F");
     format!("{}/{}", escape(outer), escape(inner))
+}
+
+fn unescape(part: &str) -> String {
+    part.replace("%2F", "/").replace("%25", "%")
 }
 
 /// The parts of an id.
@@ -57,7 +76,6 @@ pub(crate) fn join(outer: &str, inner: &str) -> String {
 /// # Errors
 /// When the id does not have two parts: there is no such device.
 pub(crate) fn split(id: &str) -> Result<[String; 2], FleetError> {
-    let unescape = |part: &str| part.replace("%2F", "/").replace("%25", "%");
     match id.split_once('/') {
         Some((outer, inner)) if !inner.contains('/') => Ok([unescape(outer), unescape(inner)]),
         _ => Err(FleetError::DeviceMissing),

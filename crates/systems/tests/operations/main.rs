@@ -101,6 +101,7 @@ async fn systems_use_what_they_are_said_to_use() {
         ApiKeys::new(Arc::clone(&store), Arc::clone(&clock) as _, pepper)
     };
     use_api_keys(&process(), &process()).await;
+    use_people(&store, &clock).await;
     use_removals(&store, &fixture, &sensors, &chargers).await;
 
     let mut declared = Used::new();
@@ -118,6 +119,37 @@ async fn systems_use_what_they_are_said_to_use() {
         }
     }
     assert_eq!(*noting.used.lock().expect("no panic"), declared);
+}
+
+/// A link, a session that is used, and a person who is deleted.
+async fn use_people(store: &Arc<dyn Store>, clock: &Arc<ManualClock>) {
+    use homeport_systems::people::{
+        CredentialKind, Grant, NewPerson, Password, People, Role, SessionClient, Settings,
+    };
+    let settings = Settings {
+        session_secs: 3600,
+        admin_generation: 1,
+    };
+    let people = People::new(Arc::clone(store), Arc::clone(clock) as _, settings);
+    let link = people.begin_setup().await.expect("begun").expect("a link");
+    let password = Password::new("correct horse battery".to_owned()).expect("a password");
+    let client = SessionClient::default();
+    let name = "anna".parse().expect("a name");
+    let session = people.complete_setup(&link, name, password, client).await;
+    let session = session.expect("signed in").raw.reveal();
+    let found = people.verify(&session, CredentialKind::Session).await;
+    let found = found.expect("verified").expect("a session");
+    people
+        .end_sessions(found.person, None)
+        .await
+        .expect("ended");
+    let new = NewPerson {
+        name: "bert".parse().expect("a name"),
+        password: None,
+        roles: vec![Grant::everywhere(Role::Viewer)],
+    };
+    let bert = people.create(new).await.expect("created");
+    people.delete(&bert.name).await.expect("deleted");
 }
 
 /// Every use case, the paths of new and of known devices alike.
@@ -668,7 +700,9 @@ async fn use_fleet(store: &Arc<dyn Store>, clock: &Arc<ManualClock>) {
     let (store_again, time) = (Arc::clone(store), Arc::clone(clock) as _);
     let sources = sources(store, clock);
     let fleet = Fleet::new(store_again, time, sources, Expectations::default());
-    let page = fleet.devices(&DeviceFilter::default(), 100, None).await;
+    let page = fleet
+        .devices(&DeviceFilter::default(), |_| true, 100, None)
+        .await;
     let page = page.expect("devices");
     assert!(page.counts.total() > 0);
     for (device, _) in &page.devices {

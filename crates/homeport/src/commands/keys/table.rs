@@ -2,6 +2,8 @@
 
 use homeport_server::ApiKeyBody;
 
+use crate::commands::columns::{self, cell};
+
 const HEAD: [&str; 7] = [
     "KEY ID",
     "STATE",
@@ -14,46 +16,20 @@ const HEAD: [&str; 7] = [
 
 /// A header line and one line for each key, in columns.
 pub(super) fn render(keys: &[ApiKeyBody]) -> String {
-    let mut rows = vec![HEAD.map(str::to_owned)];
-    rows.extend(keys.iter().map(row));
-    let mut widths = [0; HEAD.len()];
-    for row in &rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
-    let mut text = String::new();
-    for row in &rows {
-        let mut line = String::new();
-        for (cell, width) in row.iter().zip(widths) {
-            line.push_str(&format!("{cell:width$}  "));
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
+    columns::render(HEAD, keys.iter().map(row))
 }
 
 fn row(key: &ApiKeyBody) -> [String; HEAD.len()] {
-    let or_dash =
-        |text: Option<&str>| printable(text.filter(|text| !text.is_empty()).unwrap_or("-"));
     let scopes: Vec<_> = key.scopes.iter().map(String::as_str).collect();
     [
-        printable(&key.key_id),
+        cell(Some(&key.key_id)),
         if key.is_active { "active" } else { "revoked" }.to_owned(),
-        printable(&key.system),
-        printable(&key.created_at),
-        or_dash(key.last_used_at.as_deref()),
-        or_dash(Some(&scopes.join(","))),
-        or_dash(key.description.as_deref()),
+        cell(Some(&key.system)),
+        cell(Some(&key.created_at)),
+        cell(key.last_used_at.as_deref()),
+        cell(Some(&scopes.join(","))),
+        cell(key.description.as_deref()),
     ]
-}
-
-/// Replaces control characters, so that a description cannot control the terminal.
-fn printable(text: &str) -> String {
-    text.chars()
-        .map(|char| if char.is_control() { '\u{FFFD}' } else { char })
-        .collect()
 }
 
 #[cfg(test)]

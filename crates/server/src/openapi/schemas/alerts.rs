@@ -39,6 +39,8 @@ text_schemas! {
         .description(Some("Definition of the alerts"));
     name_or_null = or_null::<alerts::PersonName>()
         .description(Some("Name of a person, or null to remove the assignment"));
+    acting_person = or_null::<alerts::PersonName>()
+        .description(Some("Who does it; default the caller's own name"));
     note = or_null::<alerts::Note>();
     comment = of::<alerts::CommentText>();
     attribute = of::<alerts::AttributePath>()

@@ -3,6 +3,7 @@
 
 pub(crate) mod alerts;
 pub(crate) mod chargers;
+pub(crate) mod people;
 pub(crate) mod records;
 pub(crate) mod rules;
 pub(crate) mod telemetry;

@@ -10,7 +10,8 @@ use utoipa::ToSchema;
 
 use super::Page;
 use super::definition_terms::{ShownTerms, TermsBody};
-use crate::auth::{Authenticated, Operators};
+use crate::auth::needs::{ManageAlertRules, Read};
+use crate::auth::{Authenticated, Everywhere};
 use crate::openapi::schemas::alerts::{self as schemas, DefinitionPath};
 use crate::problem::Problem;
 use crate::request::{JsonBody, PathPart};
@@ -58,7 +59,7 @@ impl From<Definition> for DefinitionBody {
     (status = 200, description = "A page of alert definitions", body = DefinitionList),
 ))]
 pub(super) async fn list_alert_definitions(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<Read>>,
     State(state): State<AppState>,
     page: Page,
 ) -> Result<Json<DefinitionList>, Problem> {
@@ -77,7 +78,7 @@ pub(super) async fn list_alert_definitions(
     (status = 409, description = "Too many definitions, or the server has no way to reach a target"),
 ))]
 pub(super) async fn create_alert_definition(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<ManageAlertRules>>,
     State(state): State<AppState>,
     JsonBody(body): JsonBody<TermsBody>,
 ) -> Result<(StatusCode, Json<DefinitionBody>), Problem> {
@@ -92,7 +93,7 @@ pub(super) async fn create_alert_definition(
     (status = 404, description = "Alert definition not found"),
 ))]
 pub(super) async fn get_alert_definition(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<Read>>,
     State(state): State<AppState>,
     PathPart(id): PathPart<DefinitionId>,
 ) -> Result<Json<DefinitionBody>, Problem> {
@@ -110,7 +111,7 @@ pub(super) async fn get_alert_definition(
     (status = 409, description = "The server has no way to reach a target"),
 ))]
 pub(super) async fn replace_alert_definition(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<ManageAlertRules>>,
     State(state): State<AppState>,
     PathPart(id): PathPart<DefinitionId>,
     JsonBody(body): JsonBody<TermsBody>,
@@ -126,7 +127,7 @@ pub(super) async fn replace_alert_definition(
     (status = 404, description = "Alert definition not found"),
 ))]
 pub(super) async fn delete_alert_definition(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<ManageAlertRules>>,
     State(state): State<AppState>,
     PathPart(id): PathPart<DefinitionId>,
 ) -> Result<StatusCode, Problem> {

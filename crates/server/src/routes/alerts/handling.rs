@@ -4,14 +4,17 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use homeport_systems::alerts::{
-    ACKNOWLEDGED_AT_ONCE_MAX, Alert, AlertFilter, AlertId, AlertsError, SNOOZE_SECS_MAX, Selection,
+    ACKNOWLEDGED_AT_ONCE_MAX, Alert, AlertFilter, AlertId, AlertsError, PersonName,
+    SNOOZE_SECS_MAX, Selection,
 };
+use homeport_systems::people::ADMIN_NAME;
 use homeport_systems::time::EpochMillis;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::raised::{AcknowledgementBody, AlertBody, CommentBody};
-use crate::auth::{Authenticated, Operators};
+use super::raised::{AcknowledgementBody, AlertBody, CommentBody, alert_device};
+use crate::auth::needs::Acknowledge;
+use crate::auth::{Action, Authenticated, Caller, People};
 use crate::openapi::schemas::alerts::{self as schemas, AlertPath};
 use crate::problem::Problem;
 use crate::request::{JsonBody, PathPart, RequestTimes, WholeNumber, json_object};
@@ -21,8 +24,9 @@ use crate::state::AppState;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AcknowledgeAlert {
-    #[schema(schema_with = schemas::name)]
-    by: String,
+    #[serde(default)]
+    #[schema(schema_with = schemas::acting_person, required = false)]
+    by: Option<String>,
     #[serde(default)]
     #[schema(schema_with = schemas::note, required = false)]
     note: Option<String>,
@@ -32,8 +36,9 @@ pub(super) struct AcknowledgeAlert {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AcknowledgeAlerts {
-    #[schema(schema_with = schemas::name)]
-    by: String,
+    #[serde(default)]
+    #[schema(schema_with = schemas::acting_person, required = false)]
+    by: Option<String>,
     #[serde(default)]
     #[schema(schema_with = schemas::note, required = false)]
     note: Option<String>,
@@ -79,8 +84,9 @@ struct AcknowledgeResult {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SnoozeAlert {
-    #[schema(schema_with = schemas::name)]
-    by: String,
+    #[serde(default)]
+    #[schema(schema_with = schemas::acting_person, required = false)]
+    by: Option<String>,
     /// A time within the next 31 days
     #[schema(format = DateTime, example = "2027-01-15T18:00:00Z")]
     until: Option<String>,
@@ -93,16 +99,18 @@ pub(super) struct SnoozeAlert {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WakeAlert {
-    #[schema(schema_with = schemas::name)]
-    by: String,
+    #[serde(default)]
+    #[schema(schema_with = schemas::acting_person, required = false)]
+    by: Option<String>,
 }
 
 /// An assignment.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AssignAlert {
-    #[schema(schema_with = schemas::name)]
-    by: String,
+    #[serde(default)]
+    #[schema(schema_with = schemas::acting_person, required = false)]
+    by: Option<String>,
     /// Name of a person, or null to remove the assignment
     #[serde(deserialize_with = "Option::deserialize")]
     #[schema(schema_with = schemas::name_or_null)]
@@ -113,14 +121,33 @@ pub(super) struct AssignAlert {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CommentOnAlert {
-    #[schema(schema_with = schemas::name)]
-    by: String,
+    #[serde(default)]
+    #[schema(schema_with = schemas::acting_person, required = false)]
+    by: Option<String>,
     #[schema(schema_with = schemas::comment)]
     text: String,
 }
 
 fn shown(state: &AppState, alert: Alert) -> Json<AlertBody> {
     Json(AlertBody::new(alert, EpochMillis(state.clock.now_ms())))
+}
+
+/// The name under which a caller handles alerts.
+fn acting_person(caller: &Caller, by: Option<String>) -> Result<PersonName, Problem> {
+    let own = caller.principal();
+    let by = by.unwrap_or_else(|| own.clone());
+    if by != own && own != ADMIN_NAME {
+        return Err(Problem::invalid(
+            "by must be your own name, or absent: only the admin token can name someone else",
+        ));
+    }
+    Ok(by.parse()?)
+}
+
+/// Checks that the caller may handle an alert.
+async fn check_alert(caller: &Caller, state: &AppState, id: &AlertId) -> Result<(), Problem> {
+    let alert = state.alerts.alert(id).await?;
+    Ok(caller.check_device(Action::Acknowledge, &alert_device(&alert))?)
 }
 
 /// Acknowledge an alert; only the first acknowledgement is kept
@@ -131,16 +158,15 @@ fn shown(state: &AppState, alert: Alert) -> Json<AlertBody> {
     (status = 409, description = "Already acknowledged by someone else"),
 ))]
 pub(super) async fn acknowledge_alert(
-    _: Authenticated<Operators>,
+    caller: Authenticated<People<Acknowledge>>,
     State(state): State<AppState>,
     PathPart(id): PathPart<AlertId>,
     JsonBody(body): JsonBody<AcknowledgeAlert>,
 ) -> Result<Json<AlertBody>, Problem> {
     let note = body.note.map(|note| note.parse()).transpose()?;
-    let alert = state
-        .alerts
-        .acknowledge(&id, body.by.parse()?, note)
-        .await?;
+    check_alert(&caller, &state, &id).await?;
+    let by = acting_person(&caller, body.by)?;
+    let alert = state.alerts.acknowledge(&id, by, note).await?;
     Ok(shown(&state, alert))
 }
 
@@ -150,32 +176,39 @@ pub(super) async fn acknowledge_alert(
     (status = 200, description = "The result of each alert", body = AcknowledgedAlerts),
 ))]
 pub(super) async fn acknowledge_alerts(
-    _: Authenticated<Operators>,
+    caller: Authenticated<People<Acknowledge>>,
     State(state): State<AppState>,
     JsonBody(body): JsonBody<AcknowledgeAlerts>,
 ) -> Result<Json<AcknowledgedAlerts>, Problem> {
     let selection = match (body.alert_ids, body.filter) {
         (Some(ids), None) if (1..=ACKNOWLEDGED_AT_ONCE_MAX).contains(&ids.len()) => {
-            let ids = ids.iter().map(|id| id.parse());
-            Selection::Listed(ids.collect::<Result<_, _>>()?)
+            let ids: Vec<AlertId> = ids.iter().map(|id| id.parse()).collect::<Result<_, _>>()?;
+            if caller.check_everywhere(Action::Acknowledge).is_err() {
+                for id in &ids {
+                    check_alert(&caller, &state, id).await?;
+                }
+            }
+            Selection::Listed(ids)
         }
         (Some(_), None) => {
             return Err(Problem::invalid(format!(
                 "alert_ids must be 1 to {ACKNOWLEDGED_AT_ONCE_MAX} ids"
             )));
         }
-        (None, Some(filter)) => Selection::Matching(AlertFilter {
-            device: filter.device,
-            definition: filter.definition.map(|id| id.parse()).transpose()?,
-            ..AlertFilter::default()
-        }),
+        (None, Some(filter)) => {
+            // A filter may match alerts of every device.
+            caller.check_everywhere(Action::Acknowledge)?;
+            Selection::Matching(AlertFilter {
+                device: filter.device,
+                definition: filter.definition.map(|id| id.parse()).transpose()?,
+                ..AlertFilter::default()
+            })
+        }
         _ => return Err(Problem::invalid("give either alert_ids or filter")),
     };
     let note = body.note.map(|note| note.parse()).transpose()?;
-    let done = state
-        .alerts
-        .acknowledge_many(selection, body.by.parse()?, note)
-        .await?;
+    let by = acting_person(&caller, body.by)?;
+    let done = state.alerts.acknowledge_many(selection, by, note).await?;
     let results = done.results.into_iter().map(|(id, result)| {
         let (result, alert) = match result {
             Ok(alert) => ("acknowledged", Some(alert)),
@@ -211,7 +244,7 @@ pub(super) async fn acknowledge_alerts(
     (status = 409, description = "The alert is cleared, or was snoozed 50 times"),
 ))]
 pub(super) async fn snooze_alert(
-    _: Authenticated<Operators>,
+    caller: Authenticated<People<Acknowledge>>,
     State(state): State<AppState>,
     PathPart(id): PathPart<AlertId>,
     JsonBody(body): JsonBody<SnoozeAlert>,
@@ -228,7 +261,9 @@ pub(super) async fn snooze_alert(
         }
         _ => return Err(Problem::invalid("give either until or for_secs")),
     };
-    let alert = state.alerts.snooze(&id, body.by.parse()?, until).await?;
+    check_alert(&caller, &state, &id).await?;
+    let by = acting_person(&caller, body.by)?;
+    let alert = state.alerts.snooze(&id, by, until).await?;
     Ok(shown(&state, alert))
 }
 
@@ -239,12 +274,14 @@ pub(super) async fn snooze_alert(
     (status = 404, description = "Alert not found"),
 ))]
 pub(super) async fn wake_alert(
-    _: Authenticated<Operators>,
+    caller: Authenticated<People<Acknowledge>>,
     State(state): State<AppState>,
     PathPart(id): PathPart<AlertId>,
     JsonBody(body): JsonBody<WakeAlert>,
 ) -> Result<Json<AlertBody>, Problem> {
-    let alert = state.alerts.end_snooze(&id, body.by.parse()?).await?;
+    check_alert(&caller, &state, &id).await?;
+    let by = acting_person(&caller, body.by)?;
+    let alert = state.alerts.end_snooze(&id, by).await?;
     Ok(shown(&state, alert))
 }
 
@@ -255,7 +292,7 @@ pub(super) async fn wake_alert(
     (status = 404, description = "Alert not found"),
 ))]
 pub(super) async fn assign_alert(
-    _: Authenticated<Operators>,
+    caller: Authenticated<People<Acknowledge>>,
     State(state): State<AppState>,
     PathPart(id): PathPart<AlertId>,
     JsonBody(body): JsonBody<AssignAlert>,
@@ -265,7 +302,9 @@ pub(super) async fn assign_alert(
     let to = to.transpose().map_err(|_| {
         Problem::invalid("to must be 1 to 128 printable characters, not all of them blank")
     })?;
-    let alert = state.alerts.assign(&id, body.by.parse()?, to).await?;
+    check_alert(&caller, &state, &id).await?;
+    let by = acting_person(&caller, body.by)?;
+    let alert = state.alerts.assign(&id, by, to).await?;
     Ok(shown(&state, alert))
 }
 
@@ -277,12 +316,13 @@ pub(super) async fn assign_alert(
     (status = 409, description = "The alert has 50 comments"),
 ))]
 pub(super) async fn comment_on_alert(
-    _: Authenticated<Operators>,
+    caller: Authenticated<People<Acknowledge>>,
     State(state): State<AppState>,
     PathPart(id): PathPart<AlertId>,
     JsonBody(body): JsonBody<CommentOnAlert>,
 ) -> Result<(StatusCode, Json<CommentBody>), Problem> {
-    let (by, text) = (body.by.parse()?, body.text.parse()?);
+    check_alert(&caller, &state, &id).await?;
+    let (by, text) = (acting_person(&caller, body.by)?, body.text.parse()?);
     let comment = state.alerts.comment(&id, by, text).await?;
     Ok((StatusCode::CREATED, Json(comment.into())))
 }

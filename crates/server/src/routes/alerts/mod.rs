@@ -19,6 +19,7 @@ use crate::state::AppState;
 pub(crate) use definition_conditions::{
     AbsenceBody, ChangeBody, EqualityBody, FaultBody, RateBody, ThresholdBody,
 };
+pub(super) use raised::alert_device;
 
 type Page = PageQuery<PAGE_MAX>;
 

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::definition_terms::TermsBody;
-use crate::auth::{Authenticated, Operators};
+use crate::auth::needs::ManageAlertRules;
+use crate::auth::{Authenticated, Everywhere};
 use crate::openapi::enums::AlertPreviewLimit;
 use crate::openapi::schemas;
 use crate::problem::Problem;
@@ -142,7 +143,7 @@ impl PreviewBody {
     (status = 503, description = "Too many previews are running, or the store is unavailable"),
 ))]
 pub(super) async fn preview_alert_definition(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<ManageAlertRules>>,
     State(state): State<AppState>,
     RequestedRange(range): RequestedRange,
     JsonBody(body): JsonBody<TermsBody>,

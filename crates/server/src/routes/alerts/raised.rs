@@ -5,13 +5,15 @@ use axum::extract::State;
 use homeport_systems::alerts::{
     Acknowledgement, Alert, AlertFilter, AlertId, Comment, StateFilter,
 };
+use homeport_systems::fleet::DeviceRef;
 use homeport_systems::time::EpochMillis;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::Page;
 use super::notifications::{NotificationBody, time};
-use crate::auth::{Authenticated, Operators};
+use crate::auth::needs::Read;
+use crate::auth::{Action, Authenticated, People};
 use crate::openapi::enums::{
     AlertDeliveryFilter, AlertSeverity, AlertSource, AlertState, AlertStateBody, AlertStateFilter,
 };
@@ -137,6 +139,14 @@ pub(super) struct ListQuery {
     delivery: Option<AlertDeliveryFilter>,
 }
 
+/// The device that an alert is about.
+pub(in crate::routes) fn alert_device(alert: &Alert) -> DeviceRef {
+    DeviceRef {
+        system: alert.source.clone(),
+        id: alert.device.as_str().to_owned(),
+    }
+}
+
 impl From<Acknowledgement> for AcknowledgementBody {
     fn from(acknowledgement: Acknowledgement) -> Self {
         Self {
@@ -209,7 +219,7 @@ impl AlertBody {
     (status = 200, description = "A page of alerts", body = AlertList),
 ))]
 pub(super) async fn list_alerts(
-    _: Authenticated<Operators>,
+    caller: Authenticated<People<Read>>,
     State(state): State<AppState>,
     UrlQuery(query): UrlQuery<ListQuery>,
     page: Page,
@@ -226,8 +236,12 @@ pub(super) async fn list_alerts(
         .alerts
         .alerts(&filter, page.limit, page.cursor)
         .await?;
+    // Pages of people with limited roles may have fewer alerts.
+    let alerts = page.items.into_iter().filter(|alert| {
+        let device = alert_device(alert);
+        caller.check_device(Action::Read, &device).is_ok()
+    });
     let now = EpochMillis(state.clock.now_ms());
-    let alerts = page.items.into_iter();
     let alerts = alerts.map(|alert| AlertBody::new(alert, now));
     Ok(Json(AlertList {
         alerts: alerts.collect(),
@@ -242,11 +256,12 @@ pub(super) async fn list_alerts(
     (status = 404, description = "Alert not found"),
 ))]
 pub(super) async fn get_alert(
-    _: Authenticated<Operators>,
+    caller: Authenticated<People<Read>>,
     State(state): State<AppState>,
     PathPart(id): PathPart<AlertId>,
 ) -> Result<Json<TracedAlert>, Problem> {
     let alert = state.alerts.alert(&id).await?;
+    caller.check_device(Action::Read, &alert_device(&alert))?;
     let comments = alert.comments.clone();
     let results = state.alerts.notification_results(&id).await?;
     Ok(Json(TracedAlert {

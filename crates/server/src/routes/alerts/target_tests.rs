@@ -8,7 +8,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::notifications::NotificationBody;
-use crate::auth::{Authenticated, Operators};
+use crate::auth::needs::ManageAlertRules;
+use crate::auth::{Authenticated, Everywhere};
 use crate::openapi::schemas::alerts::{self as schemas, DefinitionPath, TestPath};
 use crate::problem::Problem;
 use crate::request::PathPart;
@@ -47,7 +48,7 @@ impl TestBody {
     (status = 409, description = "The definition has no targets"),
 ))]
 pub(super) async fn test_alert_definition(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<ManageAlertRules>>,
     State(state): State<AppState>,
     PathPart(id): PathPart<DefinitionId>,
 ) -> Result<(StatusCode, Json<TestBody>), Problem> {
@@ -64,7 +65,7 @@ pub(super) async fn test_alert_definition(
     (status = 404, description = "Test not found"),
 ))]
 pub(super) async fn get_alert_test(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<ManageAlertRules>>,
     State(state): State<AppState>,
     Path((id, test_id)): Path<(String, String)>,
 ) -> Result<Json<TestBody>, Problem> {

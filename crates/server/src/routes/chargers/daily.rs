@@ -6,8 +6,9 @@ use homeport_systems::chargers::{DeviceName, MountainDay};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{Page, readable};
-use crate::auth::{ApiKeysOrOperators, Authenticated, Operators};
+use super::{Page, SYSTEM, readable};
+use crate::auth::needs::{Manage, Read};
+use crate::auth::{Action, ApiKeysOrPeople, Authenticated, People, Subject};
 use crate::openapi::schemas::chargers::{self as schemas, ChargerPath};
 use crate::problem::Problem;
 use crate::request::plain_json::PlainItem;
@@ -71,7 +72,7 @@ pub(in crate::routes) struct RebuildAnswer {
     (status = 200, description = "A page of days", body = DailyList),
 ))]
 pub(in crate::routes) async fn list_daily(
-    caller: Authenticated<ApiKeysOrOperators>,
+    caller: Authenticated<ApiKeysOrPeople<Read>>,
     State(state): State<AppState>,
     PathPart(device): PathPart<DeviceName>,
     UrlQuery(query): UrlQuery<DailyQuery>,
@@ -101,7 +102,7 @@ pub(in crate::routes) async fn list_daily(
     (status = 200, description = "The number of recomputed days, and a cursor if there are more", body = RebuildAnswer),
 ))]
 pub(in crate::routes) async fn rebuild_daily(
-    _: Authenticated<Operators>,
+    caller: Authenticated<People<Manage>>,
     State(state): State<AppState>,
     JsonBody(body): JsonBody<Rebuild>,
 ) -> Result<Json<RebuildAnswer>, Problem> {
@@ -110,8 +111,14 @@ pub(in crate::routes) async fn rebuild_daily(
         .as_ref()
         .map(|text| text.parse::<DeviceName>());
     let device = match device.transpose()? {
-        Some(device) => Some(state.chargers.find(&device).await?),
-        None => None,
+        Some(device) => {
+            super::check(&state, &caller, Action::Manage, &device).await?;
+            Some(state.chargers.find(&device).await?)
+        }
+        None => {
+            caller.check(Action::Manage, SYSTEM, Subject::All)?;
+            None
+        }
     };
     let cursor = parse_cursor(body.cursor.as_deref())?;
     let times = RequestTimes::new(&state, cursor.as_ref()).or_mountain_time();

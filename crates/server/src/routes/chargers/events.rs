@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{Page, SYSTEM, readable};
-use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Operators, Subject};
+use crate::auth::needs::{Manage, Read};
+use crate::auth::{Action, ApiKeysOrPeople, Authenticated, People, Subject};
 use crate::openapi::schemas::chargers::{
     ChargerPath, EventPath, OptionalEventType, RequiredEventType,
 };
@@ -102,7 +103,7 @@ impl EventList {
     (status = 200, description = "Events in chronological order", body = EventList),
 ))]
 pub(in crate::routes) async fn list_events(
-    caller: Authenticated<ApiKeysOrOperators>,
+    caller: Authenticated<ApiKeysOrPeople<Read>>,
     State(state): State<AppState>,
     PathPart(device): PathPart<DeviceName>,
     UrlQuery(query): UrlQuery<EventTypeQuery>,
@@ -131,7 +132,7 @@ pub(in crate::routes) async fn list_events(
     (status = 200, description = "Events in chronological order", body = EventList),
 ))]
 pub(in crate::routes) async fn list_fleet_events(
-    caller: Authenticated<ApiKeysOrOperators>,
+    caller: Authenticated<ApiKeysOrPeople<Read>>,
     State(state): State<AppState>,
     UrlQuery(query): UrlQuery<EventTypeQuery>,
     range: MountainTimeRange,
@@ -154,11 +155,12 @@ pub(in crate::routes) async fn list_fleet_events(
     (status = 404, description = "Event not found"),
 ))]
 pub(in crate::routes) async fn delete_event(
-    _: Authenticated<Operators>,
+    caller: Authenticated<People<Manage>>,
     State(state): State<AppState>,
     Path((device, timestamp_mt)): Path<(String, String)>,
 ) -> Result<StatusCode, Problem> {
     let device: DeviceName = device.parse()?;
+    super::check(&state, &caller, Action::Manage, &device).await?;
     let timestamp_mt: MountainTime = timestamp_mt
         .parse()
         .map_err(|error| Problem::invalid(format!("timestamp_mt: {error}")))?;

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{Page, SYSTEM, readable};
-use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Operators, Subject};
+use crate::auth::needs::{Manage, Read};
+use crate::auth::{Action, ApiKeysOrPeople, Authenticated, People, Subject};
 use crate::openapi::schemas::chargers::ChargerPath;
 use crate::openapi::schemas::friendly_name_change;
 use crate::problem::Problem;
@@ -64,7 +65,7 @@ impl From<Charger> for ChargerBody {
     (status = 200, description = "A page of chargers", body = ChargerList),
 ))]
 pub(in crate::routes) async fn list_chargers(
-    caller: Authenticated<ApiKeysOrOperators>,
+    caller: Authenticated<ApiKeysOrPeople<Read>>,
     State(state): State<AppState>,
     page: Page,
 ) -> Result<Json<ChargerList>, Problem> {
@@ -84,7 +85,7 @@ pub(in crate::routes) async fn list_chargers(
     (status = 404, description = "Device not found"),
 ))]
 pub(in crate::routes) async fn get_charger(
-    caller: Authenticated<ApiKeysOrOperators>,
+    caller: Authenticated<ApiKeysOrPeople<Read>>,
     State(state): State<AppState>,
     PathPart(device): PathPart<DeviceName>,
 ) -> Result<Json<ChargerBody>, Problem> {
@@ -100,11 +101,12 @@ pub(in crate::routes) async fn get_charger(
     (status = 404, description = "Device not found"),
 ))]
 pub(in crate::routes) async fn patch_charger(
-    _: Authenticated<Operators>,
+    caller: Authenticated<People<Manage>>,
     State(state): State<AppState>,
     PathPart(device): PathPart<DeviceName>,
     JsonBody(body): JsonBody<PatchCharger>,
 ) -> Result<Json<ChargerBody>, Problem> {
+    super::check(&state, &caller, Action::Manage, &device).await?;
     let name = name_change(body.friendly_name)?;
     let charger = state.chargers.rename(&device, name).await?;
     Ok(Json(charger.into()))
@@ -118,10 +120,11 @@ pub(in crate::routes) async fn patch_charger(
     (status = 404, description = "Device not found"),
 ))]
 pub(in crate::routes) async fn decommission_charger(
-    _: Authenticated<Operators>,
+    caller: Authenticated<People<Manage>>,
     State(state): State<AppState>,
     PathPart(device): PathPart<DeviceName>,
 ) -> Result<StatusCode, Problem> {
+    super::check(&state, &caller, Action::Manage, &device).await?;
     state.chargers.decommission(&device).await?;
     Ok(StatusCode::ACCEPTED)
 }

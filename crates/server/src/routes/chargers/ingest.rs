@@ -16,7 +16,8 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Caller, Subject};
+use crate::auth::needs::Write;
+use crate::auth::{Action, ApiKeysOrPeople, Authenticated, Caller, Subject};
 use crate::metrics;
 use crate::openapi::schemas::chargers as schemas;
 use crate::problem::Problem;
@@ -134,7 +135,7 @@ pub(crate) struct InvalidItem {
     (status = 200, description = "The result for each event", body = IngestAnswer),
 ))]
 pub(in crate::routes) async fn ingest_events(
-    caller: Authenticated<ApiKeysOrOperators>,
+    caller: Authenticated<ApiKeysOrPeople<Write>>,
     State(state): State<AppState>,
     Body(body): Body,
 ) -> Result<Json<IngestAnswer>, Problem> {

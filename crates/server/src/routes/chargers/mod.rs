@@ -53,7 +53,17 @@ pub(super) fn documented() -> OpenApiRouter<AppState> {
 
 /// The SC-ID of a charger, if the caller may read it.
 async fn readable(state: &AppState, caller: &Caller, device: &DeviceName) -> Result<ScId, Problem> {
-    let ids = state.chargers.ids(device).await?;
-    caller.check(Action::Read, SYSTEM, Subject::Charger(&ids))?;
+    check(state, caller, Action::Read, device).await?;
     Ok(state.chargers.find(device).await?)
+}
+
+/// Checks that the caller may do something to a charger.
+async fn check(
+    state: &AppState,
+    caller: &Caller,
+    action: Action,
+    device: &DeviceName,
+) -> Result<(), Problem> {
+    let ids = state.chargers.ids(device).await?;
+    Ok(caller.check(action, SYSTEM, Subject::Charger(&ids))?)
 }

@@ -13,7 +13,8 @@ use utoipa::openapi::schema::Schema;
 use utoipa::{PartialSchema, ToSchema};
 
 use super::readable;
-use crate::auth::{ApiKeysOrOperators, Authenticated, Operators};
+use crate::auth::needs::{Manage, Read};
+use crate::auth::{Action, ApiKeysOrPeople, Authenticated, People};
 use crate::openapi::schemas::chargers::{self, ChargerPath};
 use crate::problem::Problem;
 use crate::request::plain_json::{self, PlainItem};
@@ -44,7 +45,7 @@ impl ToSchema for StatePatchBody {
     (status = 404, description = "Device not found"),
 ))]
 pub(in crate::routes) async fn get_state(
-    caller: Authenticated<ApiKeysOrOperators>,
+    caller: Authenticated<ApiKeysOrPeople<Read>>,
     State(state): State<AppState>,
     PathPart(device): PathPart<DeviceName>,
 ) -> Result<Json<PlainItem>, Problem> {
@@ -62,11 +63,12 @@ pub(in crate::routes) async fn get_state(
     (status = 404, description = "Device not found"),
 ))]
 pub(in crate::routes) async fn patch_state(
-    _: Authenticated<Operators>,
+    caller: Authenticated<People<Manage>>,
     State(state): State<AppState>,
     PathPart(device): PathPart<DeviceName>,
     Body(body): Body,
 ) -> Result<Json<PlainItem>, Problem> {
+    super::check(&state, &caller, Action::Manage, &device).await?;
     let raw: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_slice(&body)
         .map_err(|error| Problem::invalid(format!("invalid body: {error}")))?;
     let mut changes = BTreeMap::new();

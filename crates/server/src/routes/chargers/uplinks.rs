@@ -13,7 +13,8 @@ use utoipa::{PartialSchema, ToSchema};
 use super::ingest::{
     EventResult, IngestAnswer, InvalidItem, Items, OUT_OF_SCOPE, one_or_many, rejected, result,
 };
-use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Caller, Subject};
+use crate::auth::needs::Write;
+use crate::auth::{Action, ApiKeysOrPeople, Authenticated, Caller, Subject};
 use crate::metrics;
 use crate::openapi::schemas::uplinks as schemas;
 use crate::problem::Problem;
@@ -46,7 +47,7 @@ impl ToSchema for RequestBody {
     (status = 200, description = "The result for each uplink", body = IngestAnswer),
 ))]
 pub(in crate::routes) async fn ingest_uplinks(
-    caller: Authenticated<ApiKeysOrOperators>,
+    caller: Authenticated<ApiKeysOrPeople<Write>>,
     State(state): State<AppState>,
     Body(body): Body,
 ) -> Result<Json<IngestAnswer>, Problem> {

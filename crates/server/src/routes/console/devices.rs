@@ -3,13 +3,14 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use homeport_systems::fleet::{
-    DeviceFilter, DeviceRef, DeviceSummary, DeviceView, Health, LIST_MAX,
+    DeviceFilter, DeviceRef, DeviceSummary, DeviceView, Health, LIST_MAX, subject,
 };
 use homeport_systems::time::{EpochMillis, UtcMillis};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::auth::{Authenticated, Operators};
+use crate::auth::needs::Read;
+use crate::auth::{Action, Authenticated, Caller, People, Subject};
 use crate::openapi::enums::{DeviceHealth, DeviceSystem};
 use crate::problem::Problem;
 use crate::request::plain_json::{PlainItem, PlainValue};
@@ -148,13 +149,20 @@ pub(super) fn format_time(at: EpochMillis) -> String {
     UtcMillis::new(at).to_string()
 }
 
+/// Whether the caller may see a device in a list.
+pub(super) fn is_visible(caller: &Caller, device: &DeviceSummary) -> bool {
+    let subject = subject(&device.id);
+    let checked = caller.check(Action::Read, device.system.as_str(), Subject::One(&subject));
+    checked.is_ok()
+}
+
 /// List the devices of all systems
 #[utoipa::path(get, path = "/v1/devices", tag = "console", security(("admin_token" = [])),
     params(DevicesQuery, Page), responses(
     (status = 200, description = "A page of devices", body = DeviceList),
 ))]
 pub(super) async fn list_fleet_devices(
-    _: Authenticated<Operators>,
+    caller: Authenticated<People<Read>>,
     State(state): State<AppState>,
     UrlQuery(query): UrlQuery<DevicesQuery>,
     page: Page,
@@ -167,7 +175,12 @@ pub(super) async fn list_fleet_devices(
     let page = state
         .console
         .fleet
-        .devices(&filter, page.limit, page.cursor)
+        .devices(
+            &filter,
+            |device| is_visible(&caller, device),
+            page.limit,
+            page.cursor,
+        )
         .await?;
     let devices = page.devices.iter();
     Ok(Json(DeviceList {
@@ -192,10 +205,11 @@ pub(super) async fn list_fleet_devices(
     (status = 404, description = "Device not found"),
 ))]
 pub(super) async fn get_fleet_device(
-    _: Authenticated<Operators>,
+    caller: Authenticated<People<Read>>,
     State(state): State<AppState>,
     DevicePathParts(device): DevicePathParts,
 ) -> Result<Json<DeviceViewBody>, Problem> {
+    caller.check_device(Action::Read, &device)?;
     let (view, health) = state.console.fleet.device(&device).await?;
     Ok(Json(DeviceViewBody::new(view, health)))
 }

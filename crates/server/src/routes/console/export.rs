@@ -8,13 +8,15 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::{StreamExt as _, stream};
 use homeport_systems::export::{DeviceExport, Export, Format};
+use homeport_systems::fleet::DeviceRef;
 use homeport_systems::time::EpochMillis;
 use serde::Deserialize;
 use tokio::sync::OwnedSemaphorePermit;
 use utoipa::IntoParams;
 
 use super::tables::{self, TablePath, TableSelection};
-use crate::auth::{Authenticated, Operators};
+use crate::auth::needs::{ManageTables, Read};
+use crate::auth::{Action, Authenticated, Everywhere, People, Subject};
 use crate::openapi::enums::{DeviceFileFormat, ExportedSystem, ItemFileFormat};
 use crate::openapi::schemas;
 use crate::problem::Problem;
@@ -79,7 +81,7 @@ pub(super) struct ExportTableQuery {
     (status = 503, description = "Too many exports are running, or the store is unavailable; retry later")
 ))]
 pub(super) async fn export_devices(
-    _: Authenticated<Operators>,
+    caller: Authenticated<People<Read>>,
     State(state): State<AppState>,
     Path(path): Path<ExportPath>,
     UrlQuery(query): UrlQuery<ExportQuery>,
@@ -92,6 +94,16 @@ pub(super) async fn export_devices(
         from: from.unwrap_or(EpochMillis(0)),
         to: to.unwrap_or(EpochMillis(i64::MAX)),
     };
+    match &selection.device {
+        Some(id) => {
+            let device = DeviceRef {
+                system: selection.system.clone(),
+                id: id.clone(),
+            };
+            caller.check_device(Action::Read, &device)?;
+        }
+        None => caller.check(Action::Read, selection.system.as_str(), Subject::All)?,
+    }
     let format = format(query.format.map(|format| format.0), query.raw);
     let name = match &selection.device {
         Some(device) => format!("{}-{device}", selection.system),
@@ -110,7 +122,7 @@ pub(super) async fn export_devices(
     (status = 503, description = "Too many exports are running, or the store is unavailable; retry later")
 ))]
 pub(super) async fn export_table(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<ManageTables>>,
     State(state): State<AppState>,
     PathPart(table): PathPart<String>,
     UrlQuery(query): UrlQuery<ExportTableQuery>,

@@ -1,7 +1,6 @@
 //! `/v1/live`: changes of devices as server-sent events.
 
 use std::convert::Infallible;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -9,14 +8,17 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::{StreamExt as _, stream};
-use homeport_systems::fleet::LiveEntry;
+use homeport_systems::fleet::{LiveEntry, subject};
 use homeport_systems::live::{LiveEvent, LiveFilter, LivePosition, LiveReader};
+use homeport_systems::people::{self, CredentialKind, TOKEN_PREFIX};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::timeline::{EntryBody, parse_types};
-use crate::auth::{Authenticated, Operators, bearer_token, header_text, session_cookie};
-use crate::console::Console;
+use crate::auth::needs::Read;
+use crate::auth::{
+    Action, Authenticated, Caller, People, Subject, bearer_token, header_text, session_cookie,
+};
 use crate::openapi::enums::{DeviceSystem, ItemChangeKind};
 use crate::problem::Problem;
 use crate::request::UrlQuery;
@@ -64,17 +66,29 @@ pub(in crate::routes) struct ChangeBody {
 struct LiveStream {
     reader: LiveReader,
     device: Option<String>,
-    console: Arc<Console>,
-    /// The client's session; `None` for the admin token, which never expires.
-    session: Option<String>,
+    people: people::People,
+    /// The client's session or token; `None` for the admin token, which never expires.
+    credential: Option<(String, CredentialKind)>,
+    caller: Caller,
 }
 
 impl ChangeBody {
-    fn new(entry: LiveEntry, filter: Option<&String>) -> Self {
-        let device = match filter {
-            Some(device) => device.clone(),
-            None => entry.devices.into_iter().next().unwrap_or_default(),
+    /// A change, if the caller may see one of its devices.
+    fn new(entry: LiveEntry, filter: Option<&String>, caller: &Caller) -> Option<Self> {
+        let system = entry.system.as_str();
+        let is_visible = |device: &String| {
+            let subject = subject(device);
+            let checked = caller.check(Action::Read, system, Subject::One(&subject));
+            checked.is_ok()
         };
+        let mut devices = entry.devices.iter().chain(filter);
+        let device = devices
+            .find(|device| filter.is_none_or(|filter| filter == *device) && is_visible(device))?
+            .clone();
+        Some(Self::of(entry, device))
+    }
+
+    fn of(entry: LiveEntry, device: String) -> Self {
         Self {
             system: entry.system.into(),
             device,
@@ -96,7 +110,7 @@ impl ChangeBody {
     (status = 503, description = "Too many clients follow the feed, or the store is unavailable; retry later")
 ))]
 pub(super) async fn follow_live(
-    _: Authenticated<Operators>,
+    caller: Authenticated<People<Read>>,
     State(state): State<AppState>,
     headers: HeaderMap,
     UrlQuery(query): UrlQuery<LiveQuery>,
@@ -122,15 +136,20 @@ pub(super) async fn follow_live(
     let first_lines = format!("retry: {RETRY_MS}\nid: {}\n\n", reader.position());
     // IMPORTANT: the port closes connections that are idle too long. Heartbeats keep a stream open, and a client
     // that stops reading is disconnected.
-    let session = match bearer_token(&headers) {
-        Some(_) => None,
-        None => session_cookie::session_token(&headers).map(str::to_owned),
+    let credential = match bearer_token(&headers) {
+        Some(token) => token
+            .starts_with(TOKEN_PREFIX)
+            .then_some((token, CredentialKind::Token)),
+        None => {
+            session_cookie::session_token(&headers).map(|token| (token, CredentialKind::Session))
+        }
     };
     let live = LiveStream {
         reader,
         device,
-        console: Arc::clone(&state.console),
-        session,
+        people: state.people.clone(),
+        credential: credential.map(|(token, kind)| (token.to_owned(), kind)),
+        caller: Caller::clone(&caller),
     };
     let events = stream::unfold(
         (live, Some(first_lines)),
@@ -152,48 +171,62 @@ pub(super) async fn follow_live(
 impl LiveStream {
     /// The next lines to send; `None` when the feed or the client's session ends.
     async fn next(&mut self) -> Option<String> {
-        let sessions = &self.console.sessions;
-        let session = self.session.as_deref();
-        let session_end = async {
-            match session {
-                Some(session) => sessions.until_over(session).await,
-                None => std::future::pending().await,
-            }
-        };
-        let event = tokio::select! {
-            () = session_end => return None,
-            event = tokio::time::timeout(HEARTBEAT, self.reader.next()) => event,
-        };
-        // The session may have expired during the wait.
-        if session.is_some_and(|session| sessions.expires_at(session).is_none()) {
-            return None;
-        }
-        match event {
-            Err(_) => Some(": heartbeat\n\n".to_owned()),
-            Ok(Ok(Some(LiveEvent::Entries(entries, position)))) => {
-                let mut text = String::new();
-                let last = entries.len().saturating_sub(1);
-                for (at, entry) in entries.into_iter().enumerate() {
-                    let body = ChangeBody::new(entry, self.device.as_ref());
-                    let json = serde_json::to_string(&body).ok()?;
-                    if at == last {
-                        text.push_str(&format!("id: {position}\n"));
-                    }
-                    text.push_str("event: change\ndata: ");
-                    text.push_str(&json);
-                    text.push_str("\n\n");
+        loop {
+            let end = async {
+                match &self.credential {
+                    Some((token, kind)) => self.people.until_over(token, *kind).await,
+                    None => std::future::pending().await,
                 }
-                Some(text)
+            };
+            let event = tokio::select! {
+                () = end => return None,
+                event = tokio::time::timeout(HEARTBEAT, self.reader.next()) => event,
+            };
+            // The session may have ended during the wait, or its person's roles have changed.
+            if let Some((token, kind)) = &self.credential {
+                let access = self.people.verify(token, *kind).await.ok().flatten()?;
+                self.caller = Caller::Person(access);
+                self.caller.check_role(Action::Read).ok()?;
             }
-            Ok(Ok(Some(LiveEvent::Gap(position)))) => {
-                Some(format!("id: {position}\nevent: gap\ndata: {{}}\n\n"))
-            }
-            Ok(Ok(None)) => None,
-            Ok(Err(error)) => {
-                // The client reconnects and continues from its position.
-                tracing::warn!(%error, "a live feed ended");
-                None
+            match event {
+                Err(_) => return Some(": heartbeat\n\n".to_owned()),
+                Ok(Ok(Some(LiveEvent::Entries(entries, position)))) => {
+                    let text = self.changes(entries, &position.to_string())?;
+                    if !text.is_empty() {
+                        return Some(text);
+                    }
+                }
+                Ok(Ok(Some(LiveEvent::Gap(position)))) => {
+                    return Some(format!("id: {position}\nevent: gap\ndata: {{}}\n\n"));
+                }
+                Ok(Ok(None)) => return None,
+                Ok(Err(error)) => {
+                    // The client reconnects and continues from its position.
+                    tracing::warn!(%error, "a live feed ended");
+                    return None;
+                }
             }
         }
+    }
+
+    /// The lines of the changes that the caller may see. The last one has the position.
+    fn changes(&self, entries: Vec<LiveEntry>, position: &str) -> Option<String> {
+        let filter = self.device.as_ref();
+        let bodies = entries
+            .into_iter()
+            .filter_map(|entry| ChangeBody::new(entry, filter, &self.caller));
+        let bodies: Vec<ChangeBody> = bodies.collect();
+        let last = bodies.len().saturating_sub(1);
+        let mut text = String::new();
+        for (at, body) in bodies.iter().enumerate() {
+            let json = serde_json::to_string(body).ok()?;
+            if at == last {
+                text.push_str(&format!("id: {position}\n"));
+            }
+            text.push_str("event: change\ndata: ");
+            text.push_str(&json);
+            text.push_str("\n\n");
+        }
+        Some(text)
     }
 }

@@ -6,7 +6,6 @@ mod live;
 mod overview;
 mod page;
 mod series;
-mod session;
 mod tables;
 mod timeline;
 
@@ -18,11 +17,6 @@ use crate::state::AppState;
 
 pub(super) fn documented() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
-        .routes(routes!(
-            session::begin_session,
-            session::get_session,
-            session::end_session
-        ))
         .routes(routes!(overview::get_overview))
         .routes(routes!(devices::list_fleet_devices))
         .routes(routes!(devices::get_fleet_device))

@@ -7,11 +7,13 @@ use homeport_systems::rules;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::devices::format_time;
-use crate::auth::{Authenticated, Operators};
+use super::devices::{format_time, is_visible};
+use crate::auth::needs::Read;
+use crate::auth::{Action, Authenticated, Caller, People};
 use crate::metrics;
 use crate::openapi::enums::DeviceSystem;
 use crate::problem::Problem;
+use crate::routes::alerts::alert_device;
 use crate::state::AppState;
 
 /// Maximum number of open alerts that are counted.
@@ -96,11 +98,14 @@ struct CommitBody {
     (status = 200, description = "The overview", body = Overview),
 ))]
 pub(super) async fn get_overview(
-    _: Authenticated<Operators>,
+    caller: Authenticated<People<Read>>,
     State(state): State<AppState>,
 ) -> Result<Json<Overview>, Problem> {
     let console = &state.console;
-    let systems = console.fleet.counts().await?;
+    let systems = console
+        .fleet
+        .counts(|device| is_visible(&caller, device))
+        .await?;
     let systems = systems.into_iter().map(|counted| SystemBody {
         system: counted.system.into(),
         devices: counted.counts.total(),
@@ -108,7 +113,11 @@ pub(super) async fn get_overview(
         late: counted.counts.late,
         silent: counted.counts.silent,
     });
-    let tables = console.storage.tables().await?;
+    // Sizes of tables are about the whole server.
+    let tables = match caller.check_everywhere(Action::Read) {
+        Ok(()) => console.storage.tables().await?,
+        Err(_) => Vec::new(),
+    };
     let tables = tables.into_iter().map(|table| StoredBody {
         name: table.schema.name,
         items: table.items,
@@ -119,7 +128,7 @@ pub(super) async fn get_overview(
         started_at: format_time(console.started_at),
         systems: systems.collect(),
         ingest: ingest(&state)?,
-        alerts: open_alerts(&state).await?,
+        alerts: open_alerts(&state, &caller).await?,
         storage: StorageBody {
             bytes: console.storage.disk_bytes(),
             tables: tables.collect(),
@@ -155,7 +164,7 @@ fn ingest(state: &AppState) -> Result<IngestBody, Problem> {
     }
 }
 
-async fn open_alerts(state: &AppState) -> Result<AlertsBody, Problem> {
+async fn open_alerts(state: &AppState, caller: &Caller) -> Result<AlertsBody, Problem> {
     let filter = AlertFilter {
         state: StateFilter::Open,
         ..AlertFilter::default()
@@ -167,12 +176,14 @@ async fn open_alerts(state: &AppState) -> Result<AlertsBody, Problem> {
     let mut cursor = None;
     loop {
         let page = state.alerts.alerts(&filter, PAGE_MAX, cursor).await?;
-        let unacknowledged = page
-            .items
-            .iter()
-            .filter(|alert| alert.acknowledged.is_none());
-        body.unacknowledged += unacknowledged.count();
-        body.open += page.items.len();
+        let visible = page.items.iter().filter(|alert| {
+            let device = alert_device(alert);
+            caller.check_device(Action::Read, &device).is_ok()
+        });
+        for alert in visible {
+            body.open += 1;
+            body.unacknowledged += usize::from(alert.acknowledged.is_none());
+        }
         cursor = page.next;
         if cursor.is_none() || body.open >= OPEN_COUNTED_MAX {
             return Ok(body);

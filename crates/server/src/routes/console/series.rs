@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::devices::{AnyDevicePath, DevicePathParts, format_time};
-use crate::auth::{Authenticated, Operators};
+use crate::auth::needs::Read;
+use crate::auth::{Action, Authenticated, People};
 use crate::openapi::schemas;
 use crate::problem::Problem;
 use crate::request::{RequestTimes, UrlQuery, check_order};
@@ -82,11 +83,12 @@ impl From<Point> for PointBody {
     (status = 404, description = "Device not found"),
 ))]
 pub(super) async fn get_device_series(
-    _: Authenticated<Operators>,
+    caller: Authenticated<People<Read>>,
     State(state): State<AppState>,
     DevicePathParts(device): DevicePathParts,
     UrlQuery(query): UrlQuery<SeriesQuery>,
 ) -> Result<Json<SeriesBody>, Problem> {
+    caller.check_device(Action::Read, &device)?;
     let times = RequestTimes::new(&state, None);
     let (from, to) = times.bounds(query.from.as_deref(), query.to.as_deref())?;
     let to = to.unwrap_or(times.now());

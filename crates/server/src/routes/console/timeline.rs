@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::devices::{AnyDevicePath, DevicePathParts, format_time};
-use crate::auth::{Authenticated, Operators};
+use crate::auth::needs::Read;
+use crate::auth::{Action, Authenticated, People};
 use crate::openapi::enums::TimelineEntryType;
 use crate::problem::Problem;
 use crate::request::{PageQuery, TimeRange, UrlQuery};
@@ -82,13 +83,14 @@ pub(super) fn parse_types(text: Option<&str>) -> Result<Vec<EntryType>, Problem>
     (status = 404, description = "Device not found"),
 ))]
 pub(super) async fn get_device_timeline(
-    _: Authenticated<Operators>,
+    caller: Authenticated<People<Read>>,
     State(state): State<AppState>,
     DevicePathParts(device): DevicePathParts,
     UrlQuery(query): UrlQuery<TimelineQuery>,
     range: TimeRange,
     page: Page,
 ) -> Result<Json<TimelineBody>, Problem> {
+    caller.check_device(Action::Read, &device)?;
     let bounds = TimelineRange {
         from: range.from,
         to: range.to,

@@ -15,7 +15,8 @@ use utoipa::ToSchema;
 use super::SYSTEM;
 use super::message_body::{idempotency_key, message_body};
 use super::notifications::{StepBody, time};
-use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Subject};
+use crate::auth::needs::{self, Read};
+use crate::auth::{Action, ApiKeysOrPeople, Authenticated, Subject};
 use crate::openapi::enums::{PushAudience, PushBroadcastState};
 use crate::openapi::schemas::BroadcastPath;
 use crate::problem::Problem;
@@ -131,7 +132,7 @@ impl From<Broadcast> for BroadcastBody {
     (status = 409, description = "The idempotency key was used for another message, or too many broadcasts are unfinished"),
 ))]
 pub(in crate::routes) async fn send_broadcast(
-    caller: Authenticated<ApiKeysOrOperators>,
+    caller: Authenticated<ApiKeysOrPeople<needs::Broadcast>>,
     State(state): State<AppState>,
     headers: HeaderMap,
     JsonBody(body): JsonBody<SendBroadcast>,
@@ -153,7 +154,7 @@ pub(in crate::routes) async fn send_broadcast(
     (status = 200, description = "A page of broadcasts", body = BroadcastList),
 ))]
 pub(in crate::routes) async fn list_broadcasts(
-    caller: Authenticated<ApiKeysOrOperators>,
+    caller: Authenticated<ApiKeysOrPeople<Read>>,
     State(state): State<AppState>,
     page: Page,
 ) -> Result<Json<BroadcastList>, Problem> {
@@ -172,7 +173,7 @@ pub(in crate::routes) async fn list_broadcasts(
     (status = 404, description = "Broadcast not found"),
 ))]
 pub(in crate::routes) async fn get_broadcast(
-    caller: Authenticated<ApiKeysOrOperators>,
+    caller: Authenticated<ApiKeysOrPeople<Read>>,
     State(state): State<AppState>,
     PathPart(broadcast_id): PathPart<BroadcastId>,
 ) -> Result<Json<BroadcastBody>, Problem> {
@@ -191,7 +192,7 @@ pub(in crate::routes) async fn get_broadcast(
     (status = 409, description = "The broadcast is finished"),
 ))]
 pub(in crate::routes) async fn cancel_broadcast(
-    caller: Authenticated<ApiKeysOrOperators>,
+    caller: Authenticated<ApiKeysOrPeople<needs::Broadcast>>,
     State(state): State<AppState>,
     PathPart(broadcast_id): PathPart<BroadcastId>,
 ) -> Result<Json<BroadcastBody>, Problem> {

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::SYSTEM;
-use crate::auth::{Authenticated, UsersOrOperators};
+use crate::auth::needs::{Manage, Read};
+use crate::auth::{Action, Authenticated, UsersOrPeople};
 use crate::openapi::schemas::{self, PushDevicePath};
 use crate::problem::Problem;
 use crate::request::{JsonBody, PageQuery, PathPart, UrlQuery};
@@ -89,14 +90,14 @@ impl From<Device> for DeviceBody {
     (status = 201, description = "The new device", body = DeviceBody),
 ))]
 pub(in crate::routes) async fn register_push_device(
-    caller: Authenticated<UsersOrOperators>,
+    caller: Authenticated<UsersOrPeople<Manage>>,
     State(state): State<AppState>,
     PathPart(device_id): PathPart<DeviceId>,
     UrlQuery(query): UrlQuery<ForUser>,
     JsonBody(body): JsonBody<RegisterDevice>,
 ) -> Result<(StatusCode, Json<DeviceBody>), Problem> {
     let new = NewDevice {
-        user_id: caller.resolve_user(SYSTEM, query.user_id.as_deref())?,
+        user_id: caller.resolve_user(Action::Manage, SYSTEM, query.user_id.as_deref())?,
         device_id,
         expo_push_token: body.expo_push_token.parse()?,
         platform: body.platform.parse()?,
@@ -113,12 +114,12 @@ pub(in crate::routes) async fn register_push_device(
     (status = 200, description = "A page of devices", body = DeviceList),
 ))]
 pub(in crate::routes) async fn list_push_devices(
-    caller: Authenticated<UsersOrOperators>,
+    caller: Authenticated<UsersOrPeople<Read>>,
     State(state): State<AppState>,
     UrlQuery(query): UrlQuery<ForUser>,
     page: Page,
 ) -> Result<Json<DeviceList>, Problem> {
-    let user = caller.resolve_user(SYSTEM, query.user_id.as_deref())?;
+    let user = caller.resolve_user(Action::Read, SYSTEM, query.user_id.as_deref())?;
     let page = state
         .push
         .active_devices(&user, page.limit, page.cursor)
@@ -136,12 +137,12 @@ pub(in crate::routes) async fn list_push_devices(
     (status = 404, description = "Device not found"),
 ))]
 pub(in crate::routes) async fn get_push_device(
-    caller: Authenticated<UsersOrOperators>,
+    caller: Authenticated<UsersOrPeople<Read>>,
     State(state): State<AppState>,
     PathPart(device_id): PathPart<DeviceId>,
     UrlQuery(query): UrlQuery<ForUser>,
 ) -> Result<Json<DeviceBody>, Problem> {
-    let user = caller.resolve_user(SYSTEM, query.user_id.as_deref())?;
+    let user = caller.resolve_user(Action::Read, SYSTEM, query.user_id.as_deref())?;
     let device = state.push.device(&user, &device_id).await?;
     Ok(Json(device.into()))
 }
@@ -153,12 +154,12 @@ pub(in crate::routes) async fn get_push_device(
     (status = 404, description = "Device not found"),
 ))]
 pub(in crate::routes) async fn deactivate_push_device(
-    caller: Authenticated<UsersOrOperators>,
+    caller: Authenticated<UsersOrPeople<Manage>>,
     State(state): State<AppState>,
     PathPart(device_id): PathPart<DeviceId>,
     UrlQuery(query): UrlQuery<ForUser>,
 ) -> Result<Json<DeviceBody>, Problem> {
-    let user = caller.resolve_user(SYSTEM, query.user_id.as_deref())?;
+    let user = caller.resolve_user(Action::Manage, SYSTEM, query.user_id.as_deref())?;
     let device = state.push.deactivate(&user, &device_id).await?;
     Ok(Json(device.into()))
 }
@@ -170,12 +171,12 @@ pub(in crate::routes) async fn deactivate_push_device(
     (status = 404, description = "Device not found"),
 ))]
 pub(in crate::routes) async fn delete_push_device(
-    caller: Authenticated<UsersOrOperators>,
+    caller: Authenticated<UsersOrPeople<Manage>>,
     State(state): State<AppState>,
     PathPart(device_id): PathPart<DeviceId>,
     UrlQuery(query): UrlQuery<ForUser>,
 ) -> Result<StatusCode, Problem> {
-    let user = caller.resolve_user(SYSTEM, query.user_id.as_deref())?;
+    let user = caller.resolve_user(Action::Manage, SYSTEM, query.user_id.as_deref())?;
     state.push.delete(&user, &device_id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

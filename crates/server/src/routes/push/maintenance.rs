@@ -10,7 +10,9 @@ use homeport_systems::push::{
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::auth::{Authenticated, Operators};
+use super::SYSTEM;
+use crate::auth::needs::{Manage, Read};
+use crate::auth::{Action, Authenticated, People, Subject};
 use crate::openapi::enums::PushVerdict;
 use crate::openapi::schemas::{self, UserPath};
 use crate::problem::Problem;
@@ -179,10 +181,11 @@ fn for_operator(error: PushError) -> Problem {
     (status = 200, description = "The number of devices found and deleted", body = PushCleanup),
 ))]
 pub(in crate::routes) async fn clean_up_push_devices(
-    _: Authenticated<Operators>,
+    caller: Authenticated<People<Manage>>,
     State(state): State<AppState>,
     JsonBody(body): JsonBody<CleanUp>,
 ) -> Result<Json<PushCleanup>, Problem> {
+    caller.check(Action::Manage, SYSTEM, Subject::All)?;
     let days = match body.older_than_days {
         Some(days) => days.up_to("older_than_days", CLEANUP_AGE_DAYS_MAX)?,
         None => CLEANUP_AGE_DAYS_DEFAULT,
@@ -197,11 +200,12 @@ pub(in crate::routes) async fn clean_up_push_devices(
     (status = 503, description = "A table is missing, or the store is unavailable"),
 ))]
 pub(in crate::routes) async fn check_push_devices(
-    _: Authenticated<Operators>,
+    caller: Authenticated<People<Read>>,
     State(state): State<AppState>,
     UrlQuery(query): UrlQuery<CheckedUser>,
 ) -> Result<Json<PushCheck>, Problem> {
     let user: Option<UserId> = query.user_id.as_deref().map(str::parse).transpose()?;
+    caller.check(Action::Read, SYSTEM, Subject::All)?;
     let table = state.push.check_table().await.map_err(for_operator)?;
     let devices = match &user {
         Some(user) => Some(state.push.check_user(user).await.map_err(for_operator)?),
@@ -218,10 +222,11 @@ pub(in crate::routes) async fn check_push_devices(
     (status = 200, description = "The number of deleted devices and notifications", body = ErasedUser),
 ))]
 pub(in crate::routes) async fn erase_push_user(
-    _: Authenticated<Operators>,
+    caller: Authenticated<People<Manage>>,
     State(state): State<AppState>,
     PathPart(user_id): PathPart<UserId>,
 ) -> Result<Json<ErasedUser>, Problem> {
+    caller.check(Action::Manage, SYSTEM, Subject::One(user_id.as_str()))?;
     let erased = state.push.erase_user(&user_id).await;
     let Erased {
         devices,

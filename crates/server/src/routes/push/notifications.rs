@@ -15,6 +15,7 @@ use utoipa::ToSchema;
 
 use super::SYSTEM;
 use super::message_body::{idempotency_key, message_body};
+use crate::auth::needs::{Read, Write};
 use crate::auth::{Action, Authenticated, Everyone, Subject};
 use crate::openapi::schemas::UserPath;
 use crate::problem::Problem;
@@ -143,7 +144,7 @@ impl From<DeviceDelivery> for DeviceDeliveryBody {
     (status = 503, description = "The outbox is full, or the store is unavailable; retry later")
 ))]
 pub(in crate::routes) async fn send_notification(
-    caller: Authenticated<Everyone>,
+    caller: Authenticated<Everyone<Write>>,
     State(state): State<AppState>,
     PathPart(user_id): PathPart<UserId>,
     headers: HeaderMap,
@@ -172,7 +173,7 @@ pub(in crate::routes) async fn send_notification(
     (status = 404, description = "Notification not found"),
 ))]
 pub(in crate::routes) async fn get_notification(
-    caller: Authenticated<Everyone>,
+    caller: Authenticated<Everyone<Read>>,
     State(state): State<AppState>,
     Path((user_id, notification_id)): Path<(String, String)>,
 ) -> Result<Json<NotificationBody>, Problem> {
@@ -190,7 +191,7 @@ pub(in crate::routes) async fn get_notification(
     (status = 200, description = "A page of notifications", body = NotificationList),
 ))]
 pub(in crate::routes) async fn list_notifications(
-    caller: Authenticated<Everyone>,
+    caller: Authenticated<Everyone<Read>>,
     State(state): State<AppState>,
     PathPart(user_id): PathPart<UserId>,
     page: Page,

@@ -12,7 +12,8 @@ use utoipa::ToSchema;
 use super::{
     Answer, Created, Envelope, Page, RecordPath, created, ok, parse_attributes, shown_attributes,
 };
-use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Operators};
+use crate::auth::needs::{Manage, Read};
+use crate::auth::{Action, ApiKeysOrPeople, Authenticated, People};
 use crate::openapi::schemas::records::{self as schemas, GroupDevicePath, GroupPath};
 use crate::problem::Problem;
 use crate::request::JsonBody;
@@ -110,7 +111,7 @@ fn parse_policy(raw: Box<RawValue>) -> Result<PolicyDocument, Problem> {
     request_body = AddGroupDevice, responses(
     (status = 201, description = "The device", body = Envelope<GroupDeviceBody>)))]
 pub(super) async fn add_device(
-    caller: Authenticated<Operators>,
+    caller: Authenticated<People<Manage>>,
     State(state): State<AppState>,
     Path(path): Path<RecordPath>,
     JsonBody(body): JsonBody<AddGroupDevice>,
@@ -132,7 +133,7 @@ pub(super) async fn add_device(
     params(GroupPath, Page), responses(
     (status = 200, description = "A page of devices", body = Envelope<GroupDeviceList>)))]
 pub(super) async fn list_group_devices(
-    caller: Authenticated<ApiKeysOrOperators>,
+    caller: Authenticated<ApiKeysOrPeople<Read>>,
     State(state): State<AppState>,
     Path(path): Path<RecordPath>,
     page: Page,
@@ -157,7 +158,7 @@ pub(super) async fn list_group_devices(
     params(GroupDevicePath), responses(
     (status = 200, description = "The device", body = Envelope<GroupDeviceBody>)))]
 pub(super) async fn get_group_device(
-    caller: Authenticated<ApiKeysOrOperators>,
+    caller: Authenticated<ApiKeysOrPeople<Read>>,
     State(state): State<AppState>,
     Path(path): Path<RecordPath>,
 ) -> Answer<GroupDeviceBody> {
@@ -174,7 +175,7 @@ pub(super) async fn get_group_device(
     request_body = AlterGroupDevice, responses(
     (status = 200, description = "The device", body = Envelope<GroupDeviceBody>)))]
 pub(super) async fn alter_device(
-    caller: Authenticated<Operators>,
+    caller: Authenticated<People<Manage>>,
     State(state): State<AppState>,
     Path(path): Path<RecordPath>,
     JsonBody(body): JsonBody<AlterGroupDevice>,
@@ -202,7 +203,7 @@ pub(super) async fn alter_device(
     params(GroupDevicePath), responses(
     (status = 200, description = "Deleted", body = Envelope<RemovedDevice>)))]
 pub(super) async fn remove_device(
-    caller: Authenticated<Operators>,
+    caller: Authenticated<People<Manage>>,
     State(state): State<AppState>,
     Path(path): Path<RecordPath>,
 ) -> Answer<RemovedDevice> {

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{Answer, Created, Envelope, SYSTEM, created, ok};
-use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Operators, Subject};
+use crate::auth::needs::{Manage, Read};
+use crate::auth::{Action, ApiKeysOrPeople, Authenticated, People, Subject};
 use crate::openapi::schemas::records as schemas;
 use crate::problem::Problem;
 use crate::request::JsonBody;
@@ -92,10 +93,11 @@ fn parse_tag(text: String) -> Result<IdTag, Problem> {
     request_body = InitTag, responses(
     (status = 201, description = "The tag", body = Envelope<TagBody>)))]
 pub(super) async fn init_tag(
-    _: Authenticated<Operators>,
+    caller: Authenticated<People<Manage>>,
     State(state): State<AppState>,
     JsonBody(body): JsonBody<InitTag>,
 ) -> Created<TagBody> {
+    caller.check(Action::Manage, SYSTEM, Subject::All)?;
     let tag = parse_tag(body.idtag)?;
     let new = NewIdTag {
         tag: tag.clone(),
@@ -121,10 +123,11 @@ pub(super) async fn init_tag(
     request_body = DispenseId, responses(
     (status = 200, description = "The id", body = Envelope<IdBody>)))]
 pub(super) async fn dispense_id(
-    _: Authenticated<Operators>,
+    caller: Authenticated<People<Manage>>,
     State(state): State<AppState>,
     JsonBody(body): JsonBody<DispenseId>,
 ) -> Answer<IdBody> {
+    caller.check(Action::Manage, SYSTEM, Subject::All)?;
     let tag = parse_tag(body.idtag)?;
     Ok(ok(state.records.dispense(&tag).await?.into()))
 }
@@ -134,7 +137,7 @@ pub(super) async fn dispense_id(
     security(("admin_token" = []), ("device_key" = [])), request_body = DecodeId, responses(
     (status = 200, description = "The id", body = Envelope<IdBody>)))]
 pub(super) async fn decode_id(
-    caller: Authenticated<ApiKeysOrOperators>,
+    caller: Authenticated<ApiKeysOrPeople<Read>>,
     State(state): State<AppState>,
     JsonBody(body): JsonBody<DecodeId>,
 ) -> Answer<IdBody> {

@@ -14,7 +14,8 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::{Answer, Envelope, Page, RecordPath, ResolvedPath, ok};
-use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Operators};
+use crate::auth::needs::{Manage, Read, Write};
+use crate::auth::{Action, ApiKeysOrPeople, Authenticated, People};
 use crate::metrics;
 use crate::openapi::enums::{AddedRecordStatus, RecordResult};
 use crate::openapi::schemas::records::{
@@ -265,7 +266,7 @@ fn check_future(times: RequestTimes, record: &NewRecord) -> Result<(), Problem> 
     (status = 200, description = "The record was stored before with this record id", body = Envelope<RecordBody>),
     (status = 201, description = "The record", body = Envelope<RecordBody>)))]
 pub(super) async fn add_record(
-    caller: Authenticated<ApiKeysOrOperators>,
+    caller: Authenticated<ApiKeysOrPeople<Write>>,
     State(state): State<AppState>,
     Path(path): Path<RecordPath>,
     headers: HeaderMap,
@@ -300,7 +301,7 @@ pub(super) async fn add_record(
     request_body = AddRecords, responses(
     (status = 200, description = "The result for each record", body = Envelope<AddedRecords>)))]
 pub(super) async fn add_records(
-    caller: Authenticated<ApiKeysOrOperators>,
+    caller: Authenticated<ApiKeysOrPeople<Write>>,
     State(state): State<AppState>,
     Path(path): Path<RecordPath>,
     JsonBody(body): JsonBody<AddRecords>,
@@ -352,7 +353,7 @@ pub(super) async fn add_records(
     params(JournalRecordPath), responses(
     (status = 200, description = "Deleted", body = Envelope<RemovedRecord>)))]
 pub(super) async fn delete_record(
-    caller: Authenticated<Operators>,
+    caller: Authenticated<People<Manage>>,
     State(state): State<AppState>,
     Path(path): Path<RecordPath>,
 ) -> Answer<RemovedRecord> {
@@ -384,7 +385,7 @@ pub(super) async fn delete_record(
     params(JournalPath, TimeRange, Page), responses(
     (status = 200, description = "A page of records", body = Envelope<RecordList>)))]
 pub(super) async fn list_journal_records(
-    caller: Authenticated<ApiKeysOrOperators>,
+    caller: Authenticated<ApiKeysOrPeople<Read>>,
     State(state): State<AppState>,
     Path(path): Path<RecordPath>,
     range: TimeRange,
@@ -401,7 +402,7 @@ pub(super) async fn list_journal_records(
     params(GroupDevicePath, TimeRange, Page), responses(
     (status = 200, description = "A page of records", body = Envelope<RecordList>)))]
 pub(super) async fn list_device_records(
-    caller: Authenticated<ApiKeysOrOperators>,
+    caller: Authenticated<ApiKeysOrPeople<Read>>,
     State(state): State<AppState>,
     Path(path): Path<RecordPath>,
     range: TimeRange,

@@ -12,7 +12,8 @@ use super::{
     Answer, Created, Envelope, Page, RecordPath, ResolvedPath, created, ok, parse_attributes,
     shown_attributes,
 };
-use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Operators};
+use crate::auth::needs::{Manage, Read};
+use crate::auth::{Action, ApiKeysOrPeople, Authenticated, People};
 use crate::openapi::schemas::records::{self as schemas, GroupDevicePath, GroupPath, JournalPath};
 use crate::request::JsonBody;
 use crate::request::plain_json::PlainValue;
@@ -92,7 +93,7 @@ impl JournalBody {
     request_body = AddJournal, responses(
     (status = 201, description = "The journal", body = Envelope<JournalBody>)))]
 pub(super) async fn add_journal(
-    caller: Authenticated<Operators>,
+    caller: Authenticated<People<Manage>>,
     State(state): State<AppState>,
     Path(path): Path<RecordPath>,
     JsonBody(body): JsonBody<AddJournal>,
@@ -117,7 +118,7 @@ pub(super) async fn add_journal(
     params(GroupPath, Page), responses(
     (status = 200, description = "A page of journals", body = Envelope<JournalList>)))]
 pub(super) async fn list_journals(
-    caller: Authenticated<ApiKeysOrOperators>,
+    caller: Authenticated<ApiKeysOrPeople<Read>>,
     State(state): State<AppState>,
     Path(path): Path<RecordPath>,
     page: Page,
@@ -132,7 +133,7 @@ pub(super) async fn list_journals(
     params(GroupDevicePath, Page), responses(
     (status = 200, description = "A page of journals", body = Envelope<JournalList>)))]
 pub(super) async fn list_device_journals(
-    caller: Authenticated<ApiKeysOrOperators>,
+    caller: Authenticated<ApiKeysOrPeople<Read>>,
     State(state): State<AppState>,
     Path(path): Path<RecordPath>,
     page: Page,
@@ -166,7 +167,7 @@ async fn read_journals(
     params(JournalPath), responses(
     (status = 200, description = "The journal", body = Envelope<JournalBody>)))]
 pub(super) async fn get_journal(
-    caller: Authenticated<ApiKeysOrOperators>,
+    caller: Authenticated<ApiKeysOrPeople<Read>>,
     State(state): State<AppState>,
     Path(path): Path<RecordPath>,
 ) -> Answer<JournalBody> {
@@ -183,7 +184,7 @@ pub(super) async fn get_journal(
     request_body = AlterJournal, responses(
     (status = 200, description = "The journal", body = Envelope<JournalBody>)))]
 pub(super) async fn alter_journal(
-    caller: Authenticated<Operators>,
+    caller: Authenticated<People<Manage>>,
     State(state): State<AppState>,
     Path(path): Path<RecordPath>,
     JsonBody(body): JsonBody<AlterJournal>,
@@ -210,7 +211,7 @@ pub(super) async fn alter_journal(
     params(JournalPath), responses(
     (status = 200, description = "Deleted", body = Envelope<RemovedJournal>)))]
 pub(super) async fn remove_journal(
-    caller: Authenticated<Operators>,
+    caller: Authenticated<People<Manage>>,
     State(state): State<AppState>,
     Path(path): Path<RecordPath>,
 ) -> Answer<RemovedJournal> {

@@ -5,7 +5,8 @@ use homeport_systems::records::DeviceId;
 
 use super::journal_records::RecordList;
 use super::{Answer, Envelope, Page, RecordPath, ResolvedPath, ok};
-use crate::auth::{Action, ApiKeysOrOperators, Authenticated};
+use crate::auth::needs::Read;
+use crate::auth::{Action, ApiKeysOrPeople, Authenticated};
 use crate::openapi::schemas::records::{GroupDevicePath, GroupPath};
 use crate::state::AppState;
 
@@ -15,7 +16,7 @@ use crate::state::AppState;
     params(GroupPath, Page), responses(
     (status = 200, description = "A page of records", body = Envelope<RecordList>)))]
 pub(super) async fn list_latest(
-    caller: Authenticated<ApiKeysOrOperators>,
+    caller: Authenticated<ApiKeysOrPeople<Read>>,
     State(state): State<AppState>,
     Path(path): Path<RecordPath>,
     page: Page,
@@ -30,7 +31,7 @@ pub(super) async fn list_latest(
     params(GroupDevicePath, Page), responses(
     (status = 200, description = "A page of records", body = Envelope<RecordList>)))]
 pub(super) async fn list_device_latest(
-    caller: Authenticated<ApiKeysOrOperators>,
+    caller: Authenticated<ApiKeysOrPeople<Read>>,
     State(state): State<AppState>,
     Path(path): Path<RecordPath>,
     page: Page,

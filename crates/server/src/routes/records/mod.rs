@@ -150,7 +150,7 @@ impl RecordPath {
         let group = ids.parse_group(&self.gid)?;
         let records = match caller {
             Caller::ApiKey(key) => state.records.for_key(key.key_id.to_string()),
-            Caller::Operator | Caller::User(_) => state.records.clone(),
+            Caller::Person(_) | Caller::User(_) => state.records.clone(),
         };
         Ok(ResolvedPath {
             ids,

@@ -7,7 +7,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::body::{FailureBody, RuleBody, RuleWithEtag, VersionBody, with_etag};
-use crate::auth::{Authenticated, Operators};
+use crate::auth::needs::Read;
+use crate::auth::{Authenticated, Everywhere};
 use crate::openapi::schemas::rules::{RulePath, RuleVersionPath};
 use crate::problem::Problem;
 use crate::request::{PageQuery, PathPart, parse_version};
@@ -41,7 +42,7 @@ pub(in crate::routes) struct RuleErrorList {
     (status = 200, description = "A page of rules", body = RuleList),
 ))]
 pub(in crate::routes) async fn list_rules(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<Read>>,
     State(state): State<AppState>,
     page: Page,
 ) -> Result<Json<RuleList>, Problem> {
@@ -59,7 +60,7 @@ pub(in crate::routes) async fn list_rules(
     (status = 404, description = "Rule not found")
 ))]
 pub(in crate::routes) async fn get_rule(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<Read>>,
     State(state): State<AppState>,
     PathPart(name): PathPart<RuleName>,
 ) -> Result<RuleWithEtag, Problem> {
@@ -74,7 +75,7 @@ pub(in crate::routes) async fn get_rule(
     (status = 409, description = "The rule is in the server's rules file"),
 ))]
 pub(in crate::routes) async fn list_rule_versions(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<Read>>,
     State(state): State<AppState>,
     PathPart(name): PathPart<RuleName>,
 ) -> Result<Json<RuleVersionList>, Problem> {
@@ -91,7 +92,7 @@ pub(in crate::routes) async fn list_rule_versions(
     (status = 404, description = "Version not found"),
 ))]
 pub(in crate::routes) async fn get_rule_version(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<Read>>,
     State(state): State<AppState>,
     Path((name, version)): Path<(String, String)>,
 ) -> Result<Json<VersionBody>, Problem> {
@@ -107,7 +108,7 @@ pub(in crate::routes) async fn get_rule_version(
     (status = 404, description = "Rule not found")
 ))]
 pub(in crate::routes) async fn list_rule_errors(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<Read>>,
     State(state): State<AppState>,
     PathPart(name): PathPart<RuleName>,
 ) -> Result<Json<RuleErrorList>, Problem> {

@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::auth::{Authenticated, Operators};
+use crate::auth::needs::ManageRules;
+use crate::auth::{Authenticated, Everywhere};
 use crate::openapi::schemas;
 use crate::openapi::schemas::rules::{RuleDocumentSchema, RulePath};
 use crate::openapi::schemas::telemetry::ThingQuery;
@@ -223,7 +224,7 @@ fn value(value: &Value) -> Option<Box<RawValue>> {
     (status = 404, description = "Rule not found"),
 ))]
 pub(in crate::routes) async fn replay_rule(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<ManageRules>>,
     State(state): State<AppState>,
     PathPart(name): PathPart<RuleName>,
     UrlQuery(query): UrlQuery<ReplayQuery>,

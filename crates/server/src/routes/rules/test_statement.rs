@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::auth::{Authenticated, Operators};
+use crate::auth::needs::ManageRules;
+use crate::auth::{Authenticated, Everywhere};
 use crate::problem::Problem;
 use crate::request::{Body, WholeNumber, parse_object};
 use crate::state::AppState;
@@ -98,7 +99,7 @@ impl TestResult {
     (status = 400, description = "Invalid statement or topic; the detail names the position"),
 ))]
 pub(in crate::routes) async fn test_statement(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<ManageRules>>,
     State(state): State<AppState>,
     Body(body): Body,
 ) -> Result<Json<TestResult>, Problem> {

@@ -6,7 +6,8 @@ use homeport_systems::rules::{NewRule, RuleDocument, RuleName};
 use serde_json::{Map, Value};
 
 use super::body::{RuleBody, RuleWithEtag, with_etag};
-use crate::auth::{Authenticated, Operators};
+use crate::auth::needs::ManageRules;
+use crate::auth::{Authenticated, Everywhere};
 use crate::openapi::schemas::rules::{
     IfMatch, NewRuleSchema, RuleDocumentSchema, RulePatchSchema, RulePath,
 };
@@ -22,7 +23,7 @@ use crate::state::AppState;
     (status = 409, description = "A rule with this name exists, or there are too many rules"),
 ))]
 pub(in crate::routes) async fn create_rule(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<ManageRules>>,
     State(state): State<AppState>,
     JsonBody(new): JsonBody<NewRule>,
 ) -> Result<(StatusCode, RuleWithEtag), Problem> {
@@ -41,7 +42,7 @@ pub(in crate::routes) async fn create_rule(
     (status = 412, description = "The rule has another version"),
 ))]
 pub(in crate::routes) async fn put_rule(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<ManageRules>>,
     State(state): State<AppState>,
     PathPart(name): PathPart<RuleName>,
     headers: HeaderMap,
@@ -67,7 +68,7 @@ pub(in crate::routes) async fn put_rule(
     (status = 412, description = "The rule has another version"),
 ))]
 pub(in crate::routes) async fn patch_rule(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<ManageRules>>,
     State(state): State<AppState>,
     PathPart(name): PathPart<RuleName>,
     headers: HeaderMap,
@@ -88,7 +89,7 @@ pub(in crate::routes) async fn patch_rule(
     (status = 412, description = "The rule has another version"),
 ))]
 pub(in crate::routes) async fn delete_rule(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<ManageRules>>,
     State(state): State<AppState>,
     PathPart(name): PathPart<RuleName>,
     headers: HeaderMap,
@@ -106,7 +107,7 @@ pub(in crate::routes) async fn delete_rule(
     (status = 409, description = "The rule is in the server's rules file"),
 ))]
 pub(in crate::routes) async fn enable_rule(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<ManageRules>>,
     State(state): State<AppState>,
     PathPart(name): PathPart<RuleName>,
 ) -> Result<RuleWithEtag, Problem> {
@@ -121,7 +122,7 @@ pub(in crate::routes) async fn enable_rule(
     (status = 409, description = "The rule is in the server's rules file"),
 ))]
 pub(in crate::routes) async fn disable_rule(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<ManageRules>>,
     State(state): State<AppState>,
     PathPart(name): PathPart<RuleName>,
 ) -> Result<RuleWithEtag, Problem> {

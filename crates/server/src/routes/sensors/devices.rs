@@ -9,7 +9,8 @@ use utoipa::ToSchema;
 
 use super::register::CapabilitiesBody;
 use super::{Page, SYSTEM};
-use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Operators, Subject};
+use crate::auth::needs::{Manage, Read};
+use crate::auth::{Action, ApiKeysOrPeople, Authenticated, People, Subject};
 use crate::openapi::schemas::{self, DevicePath};
 use crate::problem::Problem;
 use crate::request::{JsonBody, PathPart, json_object};
@@ -73,7 +74,7 @@ impl From<&Device> for DeviceBody {
     (status = 200, description = "A page of devices", body = DeviceList),
 ))]
 pub(in crate::routes) async fn list_devices(
-    caller: Authenticated<ApiKeysOrOperators>,
+    caller: Authenticated<ApiKeysOrPeople<Read>>,
     State(state): State<AppState>,
     page: Page,
 ) -> Result<Json<DeviceList>, Problem> {
@@ -93,7 +94,7 @@ pub(in crate::routes) async fn list_devices(
     (status = 404, description = "Device not found"),
 ))]
 pub(in crate::routes) async fn get_device(
-    caller: Authenticated<ApiKeysOrOperators>,
+    caller: Authenticated<ApiKeysOrPeople<Read>>,
     State(state): State<AppState>,
     PathPart(hardware_id): PathPart<HardwareId>,
 ) -> Result<Json<DeviceBody>, Problem> {
@@ -110,11 +111,12 @@ pub(in crate::routes) async fn get_device(
     (status = 404, description = "Device not found"),
 ))]
 pub(in crate::routes) async fn patch_device(
-    _: Authenticated<Operators>,
+    caller: Authenticated<People<Manage>>,
     State(state): State<AppState>,
     PathPart(hardware_id): PathPart<HardwareId>,
     JsonBody(body): JsonBody<PatchDevice>,
 ) -> Result<Json<DeviceBody>, Problem> {
+    caller.check(Action::Manage, SYSTEM, Subject::One(hardware_id.as_str()))?;
     let name = super::name_change(body.friendly_name)?;
     let device = state.sensors.rename_device(&hardware_id, name).await?;
     Ok(Json(DeviceBody::from(&device)))
@@ -128,10 +130,11 @@ pub(in crate::routes) async fn patch_device(
     (status = 404, description = "Device not found"),
 ))]
 pub(in crate::routes) async fn decommission_device(
-    _: Authenticated<Operators>,
+    caller: Authenticated<People<Manage>>,
     State(state): State<AppState>,
     PathPart(hardware_id): PathPart<HardwareId>,
 ) -> Result<StatusCode, Problem> {
+    caller.check(Action::Manage, SYSTEM, Subject::One(hardware_id.as_str()))?;
     state.sensors.decommission(&hardware_id).await?;
     Ok(StatusCode::ACCEPTED)
 }

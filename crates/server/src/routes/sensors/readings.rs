@@ -12,7 +12,8 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::{Page, SYSTEM};
-use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Operators, Subject};
+use crate::auth::needs::{Manage, Read};
+use crate::auth::{Action, ApiKeysOrPeople, Authenticated, People, Subject};
 use crate::openapi::schemas::{DevicePath, ReadingPath};
 use crate::problem::Problem;
 use crate::request::{PathPart, TimeRange};
@@ -73,7 +74,7 @@ impl From<&Reading> for ReadingBody {
     (status = 404, description = "The device has no reading"),
 ))]
 pub(in crate::routes) async fn get_latest_reading(
-    caller: Authenticated<ApiKeysOrOperators>,
+    caller: Authenticated<ApiKeysOrPeople<Read>>,
     State(state): State<AppState>,
     PathPart(hardware_id): PathPart<HardwareId>,
 ) -> Result<Json<ReadingBody>, Problem> {
@@ -89,7 +90,7 @@ pub(in crate::routes) async fn get_latest_reading(
     (status = 200, description = "A page of readings", body = ReadingList),
 ))]
 pub(in crate::routes) async fn list_readings(
-    caller: Authenticated<ApiKeysOrOperators>,
+    caller: Authenticated<ApiKeysOrPeople<Read>>,
     State(state): State<AppState>,
     PathPart(hardware_id): PathPart<HardwareId>,
     range: TimeRange,
@@ -118,7 +119,7 @@ pub(in crate::routes) async fn list_readings(
     (status = 404, description = "Reading not found"),
 ))]
 pub(in crate::routes) async fn delete_reading(
-    _: Authenticated<Operators>,
+    caller: Authenticated<People<Manage>>,
     State(state): State<AppState>,
     Path((hardware_id, timestamp_ms, batch_id)): Path<(String, String, String)>,
 ) -> Result<StatusCode, Problem> {
@@ -130,6 +131,7 @@ pub(in crate::routes) async fn delete_reading(
         HardwareId::try_from(hardware_id)?,
         BatchId::try_from(batch_id)?,
     );
+    caller.check(Action::Manage, SYSTEM, Subject::One(hardware_id.as_str()))?;
     let deleted = state
         .sensors
         .delete_reading(&hardware_id, timestamp, &batch_id);

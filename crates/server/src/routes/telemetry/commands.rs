@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::SYSTEM;
-use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Subject};
+use crate::auth::{Action, ApiKeysOrPeople, Authenticated, Subject, needs};
 use crate::openapi::schemas::telemetry::{self as schemas, ThingPath};
 use crate::problem::Problem;
 use crate::request::{Body, PathPart, parse_object};
@@ -58,7 +58,7 @@ impl From<SentCommand> for SentCommandBody {
         server subscribes to the topic: `NO_SUBSCRIBER`"),
 ))]
 pub(in crate::routes) async fn send_command(
-    caller: Authenticated<ApiKeysOrOperators>,
+    caller: Authenticated<ApiKeysOrPeople<needs::Command>>,
     State(state): State<AppState>,
     PathPart(thing): PathPart<ThingName>,
     Body(body): Body,

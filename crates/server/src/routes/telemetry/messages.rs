@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{Page, SYSTEM};
-use crate::auth::{Action, ApiKeysOrOperators, Authenticated, Operators, Subject};
+use crate::auth::needs::{Manage, Read};
+use crate::auth::{Action, ApiKeysOrPeople, Authenticated, People, Subject};
 use crate::openapi::enums::AlertSeverity;
 use crate::openapi::schemas::telemetry::{
     MessagePath, OptionalMessageType, ThingPath, TypeOrSeverity,
@@ -78,7 +79,7 @@ impl MessageList {
     (status = 200, description = "A page of messages", body = MessageList),
 ))]
 pub(in crate::routes) async fn list_messages_of_type(
-    caller: Authenticated<ApiKeysOrOperators>,
+    caller: Authenticated<ApiKeysOrPeople<Read>>,
     State(state): State<AppState>,
     UrlQuery(query): UrlQuery<TypeOrSeverityQuery>,
     range: TimeRange,
@@ -105,7 +106,7 @@ pub(in crate::routes) async fn list_messages_of_type(
     (status = 200, description = "A page of messages", body = MessageList),
 ))]
 pub(in crate::routes) async fn list_messages(
-    caller: Authenticated<ApiKeysOrOperators>,
+    caller: Authenticated<ApiKeysOrPeople<Read>>,
     State(state): State<AppState>,
     PathPart(thing): PathPart<ThingName>,
     UrlQuery(query): UrlQuery<MessageTypeQuery>,
@@ -135,7 +136,7 @@ pub(in crate::routes) async fn list_messages(
     (status = 404, description = "No matching message"),
 ))]
 pub(in crate::routes) async fn get_latest_message(
-    caller: Authenticated<ApiKeysOrOperators>,
+    caller: Authenticated<ApiKeysOrPeople<Read>>,
     State(state): State<AppState>,
     PathPart(thing): PathPart<ThingName>,
     UrlQuery(query): UrlQuery<MessageTypeQuery>,
@@ -159,11 +160,12 @@ pub(in crate::routes) async fn get_latest_message(
     (status = 404, description = "No message of the thing has this timestamp"),
 ))]
 pub(in crate::routes) async fn delete_message(
-    _: Authenticated<Operators>,
+    caller: Authenticated<People<Manage>>,
     State(state): State<AppState>,
     Path((thing, timestamp)): Path<(String, String)>,
 ) -> Result<StatusCode, Problem> {
     let thing: ThingName = thing.parse()?;
+    caller.check(Action::Manage, SYSTEM, Subject::One(thing.as_str()))?;
     let timestamp = timestamp
         .parse()
         .map_err(|_| Problem::invalid("timestamp must be milliseconds since 1970"))?;

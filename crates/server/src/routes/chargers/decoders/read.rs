@@ -7,7 +7,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::body::{DecoderBody, DecoderWithEtag, with_etag};
-use crate::auth::{Authenticated, Operators};
+use crate::auth::needs::Read;
+use crate::auth::{Authenticated, Everywhere};
 use crate::openapi::schemas::uplinks::{DecoderPath, DecoderVersionPath};
 use crate::problem::Problem;
 use crate::request::{PathPart, parse_version};
@@ -36,7 +37,7 @@ pub(in crate::routes) struct DecoderVersionList {
     (status = 200, description = "A page of decoders", body = DecoderList),
 ))]
 pub(in crate::routes) async fn list_decoders(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<Read>>,
     State(state): State<AppState>,
     page: Page,
 ) -> Result<Json<DecoderList>, Problem> {
@@ -55,7 +56,7 @@ pub(in crate::routes) async fn list_decoders(
     (status = 404, description = "Decoder not found"),
 ))]
 pub(in crate::routes) async fn get_decoder(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<Read>>,
     State(state): State<AppState>,
     PathPart(name): PathPart<DecoderName>,
 ) -> Result<DecoderWithEtag, Problem> {
@@ -69,7 +70,7 @@ pub(in crate::routes) async fn get_decoder(
     (status = 404, description = "Decoder not found"),
 ))]
 pub(in crate::routes) async fn list_decoder_versions(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<Read>>,
     State(state): State<AppState>,
     PathPart(name): PathPart<DecoderName>,
 ) -> Result<Json<DecoderVersionList>, Problem> {
@@ -86,7 +87,7 @@ pub(in crate::routes) async fn list_decoder_versions(
     (status = 404, description = "Version not found"),
 ))]
 pub(in crate::routes) async fn get_decoder_version(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<Read>>,
     State(state): State<AppState>,
     Path((name, version)): Path<(String, String)>,
 ) -> Result<Json<DecoderBody>, Problem> {

@@ -11,7 +11,8 @@ use homeport_systems::chargers::decoders::{
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::auth::{Authenticated, Operators};
+use crate::auth::needs::ManageRules;
+use crate::auth::{Authenticated, Everywhere};
 use crate::openapi::schemas::uplinks::{self as schemas, DecoderSchema};
 use crate::problem::Problem;
 use crate::request::plain_json::PlainValue;
@@ -82,7 +83,7 @@ impl From<Result<Decoded, DecodeError>> for TestResult {
     (status = 404, description = "Decoder not found"),
 ))]
 pub(in crate::routes) async fn test_decoder(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<ManageRules>>,
     State(state): State<AppState>,
     JsonBody(body): JsonBody<TestDecoder>,
 ) -> Result<Json<TestResult>, Problem> {

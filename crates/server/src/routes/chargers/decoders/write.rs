@@ -5,7 +5,8 @@ use axum::http::{HeaderMap, StatusCode};
 use homeport_systems::chargers::decoders::{DecoderDocument, DecoderName};
 
 use super::body::{DecoderBody, DecoderWithEtag, with_etag};
-use crate::auth::{Authenticated, Operators};
+use crate::auth::needs::ManageRules;
+use crate::auth::{Authenticated, Everywhere};
 use crate::openapi::schemas::rules::IfMatch;
 use crate::openapi::schemas::uplinks::{DecoderPath, DecoderSchema};
 use crate::problem::Problem;
@@ -23,7 +24,7 @@ use crate::state::AppState;
     (status = 412, description = "The decoder has another version"),
 ))]
 pub(in crate::routes) async fn put_decoder(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<ManageRules>>,
     State(state): State<AppState>,
     PathPart(name): PathPart<DecoderName>,
     headers: HeaderMap,
@@ -47,7 +48,7 @@ pub(in crate::routes) async fn put_decoder(
     (status = 412, description = "The decoder has another version"),
 ))]
 pub(in crate::routes) async fn delete_decoder(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<ManageRules>>,
     State(state): State<AppState>,
     PathPart(name): PathPart<DecoderName>,
     headers: HeaderMap,

@@ -9,7 +9,8 @@ use homeport_item::schema::TableSchema;
 use homeport_systems::browse::Expected;
 use utoipa::IntoParams;
 
-use crate::auth::{Authenticated, Operators};
+use crate::auth::needs::ManageTables;
+use crate::auth::{Authenticated, Everywhere};
 use crate::console::StoredTable;
 use crate::problem::Problem;
 use crate::request::{JsonBody, PathPart};
@@ -54,7 +55,7 @@ async fn find_table(state: &AppState, name: &str) -> Result<StoredTable, Problem
     (status = 200, description = "All tables, sorted by name", body = TableListBody),
 ))]
 pub(super) async fn list_tables(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<ManageTables>>,
     State(state): State<AppState>,
 ) -> Result<Json<TableListBody>, Problem> {
     let tables = state.console.storage.tables().await?;
@@ -69,7 +70,7 @@ pub(super) async fn list_tables(
     (status = 404, description = "Table not found"),
 ))]
 pub(super) async fn get_table(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<ManageTables>>,
     State(state): State<AppState>,
     PathPart(table): PathPart<String>,
 ) -> Result<Json<TableBody>, Problem> {
@@ -83,7 +84,7 @@ pub(super) async fn get_table(
     (status = 404, description = "Table or index not found"),
 ))]
 pub(super) async fn query_table(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<ManageTables>>,
     State(state): State<AppState>,
     PathPart(table): PathPart<String>,
     JsonBody(body): JsonBody<QueryTable>,
@@ -104,7 +105,7 @@ pub(super) async fn query_table(
     (status = 404, description = "Table or index not found"),
 ))]
 pub(super) async fn scan_table(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<ManageTables>>,
     State(state): State<AppState>,
     PathPart(table): PathPart<String>,
     JsonBody(body): JsonBody<ScanTable>,
@@ -126,7 +127,7 @@ pub(super) async fn scan_table(
     (status = 409, description = "The item has changed"),
 ))]
 pub(super) async fn put_table_item(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<ManageTables>>,
     State(state): State<AppState>,
     PathPart(table): PathPart<String>,
     JsonBody(body): JsonBody<PutTableItem>,
@@ -150,7 +151,7 @@ pub(super) async fn put_table_item(
     (status = 409, description = "The item has changed"),
 ))]
 pub(super) async fn delete_table_item(
-    _: Authenticated<Operators>,
+    _: Authenticated<Everywhere<ManageTables>>,
     State(state): State<AppState>,
     PathPart(table): PathPart<String>,
     JsonBody(body): JsonBody<DeleteTableItem>,
