@@ -182,7 +182,11 @@ fn bridged_uplinks_become_events() {
     let acknowledged = "homeport_bridge_messages_acknowledged_total";
     assert!(wait_until(|| server.metric(acknowledged) == 3));
     let (_, events) = server.get("/v1/chargers/SC-C014EA63/events");
-    assert_eq!(events.matches("\"current_ma\":16000").count(), 1, "{events}");
+    assert_eq!(
+        events.matches("\"current_ma\":16000").count(),
+        1,
+        "{events}"
+    );
     let refused = "homeport_mqtt_refused_total{kind=\"uplink\",reason=\"payload_invalid\"}";
     assert_eq!(server.metric(refused), 1);
 }
