@@ -9,27 +9,30 @@ mod bring;
 mod find;
 mod old;
 mod progress;
+mod read;
 mod refusals;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use homeport_item::Item;
-use homeport_item::schema::{KeySchema, TableSchema};
-use homeport_store::{Get, Scan, Store, StoreError};
+use homeport_item::schema::TableSchema;
+use homeport_store::{Get, Store, StoreError};
 
 use super::mountain::MountainTime;
 use super::types::{ScId, WirelessDeviceId};
 use super::{ChargersError, schema};
 use crate::time::{EpochMillis, UtcSecond};
 use old::{Moved, OldEvent};
+use read::{OldItem, OldPage, OldReader, ReadAhead};
 
 pub use old::{OLD_DAILY, OLD_DEVICES, OLD_EVENTS, ORPHANS, old_tables};
 pub use progress::{Counts, PROGRESS, Progress, Source, Stage, progress_table};
 pub use refusals::Refused;
 
-/// The default number of old items per step. The items of a step share a few syncs of the disk.
-pub const STEP_ITEMS: usize = 500;
+/// The default number of old items per step, at most as many as a page of the store has. The items of a step share a
+/// few syncs of the disk, and a step is repeated after an interruption.
+pub const STEP_ITEMS: usize = 2000;
 /// Missing items that the report describes. All of them are counted.
 pub const DESCRIPTIONS_MAX: usize = 100;
 
@@ -49,20 +52,14 @@ pub struct Migration {
     descriptions: Vec<String>,
     /// The known owner of each SC-ID.
     owners: BTreeMap<ScId, WirelessDeviceId>,
+    /// The page after the current one.
+    ahead: Option<ReadAhead>,
 }
 
 /// Why an old item is not in the new tables.
 enum Refusal {
     Item(String),
     Store(StoreError),
-}
-
-/// An item of an old table.
-struct OldItem {
-    /// The key, as its table names it.
-    key: Item,
-    /// The new form, or the reason why it cannot be migrated.
-    moved: Result<Moved, String>,
 }
 
 /// The newest event of a device in a step. Only this one updates the state of the device.
@@ -107,6 +104,7 @@ impl Migration {
                 .collect(),
             descriptions: Vec::new(),
             owners: BTreeMap::new(),
+            ahead: None,
         })
     }
 
@@ -224,7 +222,7 @@ impl Migration {
             return Ok(false);
         }
         let mut counts = self.progress.counts;
-        let (items, next) = self.read(source).await?;
+        let OldPage { items, next } = self.read(source).await?;
         if verifies {
             self.verify(source, items, &mut counts).await?;
         } else {
@@ -258,7 +256,8 @@ impl Migration {
             counts.refused = counts.refused.saturating_sub(1);
             if let Some(item) = found {
                 let source = refused.source;
-                let item = || self.old_item(source, item.clone());
+                let reader = self.reader(source);
+                let item = || reader.old_item(item.clone());
                 let (brought, verified) = (item(), item());
                 self.bring(source, vec![brought], &mut counts).await?;
                 self.verify(source, vec![verified], &mut counts).await?;
@@ -272,43 +271,34 @@ impl Migration {
         Ok(false)
     }
 
-    /// The next page of an old table. A missing table is empty.
-    async fn read(&self, source: Source) -> Result<(Vec<OldItem>, Option<Item>), StoreError> {
+    /// The next page of an old table. The page after it is read meanwhile.
+    async fn read(&mut self, source: Source) -> Result<OldPage, StoreError> {
         let start = self.progress.start.clone();
-        let mut scan = Scan::new(source.table())
-            .limit(self.step_items)
-            .starting_after(start);
-        scan.consistent = true;
-        let page = match self.store.scan(scan).await {
-            Err(StoreError::TableNotFound(_)) => return Ok((Vec::new(), None)),
-            page => page?,
+        let reader = self.reader(source);
+        let page = match self.ahead.take() {
+            Some(ahead) if ahead.source == source && ahead.start == start => {
+                let read = ahead.page.await;
+                read.map_err(|error| StoreError::Unavailable(error.to_string()))??
+            }
+            _ => reader.clone().read(start).await?,
         };
-        let items = page.items.into_iter();
-        let items = items.map(|item| self.old_item(source, item));
-        Ok((items.collect(), page.next))
+        self.ahead = page.next.clone().map(|next| ReadAhead {
+            source,
+            start: Some(next.clone()),
+            page: tokio::spawn(reader.read(Some(next))),
+        });
+        Ok(page)
     }
 
-    fn old_item(&self, source: Source, item: Item) -> OldItem {
-        let key = self.key_of(source);
-        let names = [Some(&key.partition), key.sort.as_ref()];
-        let attributes = names.into_iter().flatten();
-        let attributes = attributes
-            .filter_map(|attribute| {
-                let name = attribute.name.as_str();
-                Some((name.to_owned(), item.get(name)?.clone()))
-            })
-            .collect();
-        let documented = old::with_documented_key(source, item, key);
-        OldItem {
-            key: attributes,
-            moved: old::moved(source.table(), &documented),
-        }
-    }
-
-    fn key_of(&self, source: Source) -> &KeySchema {
+    fn reader(&self, source: Source) -> OldReader {
         let mut tables = self.old_tables.iter();
         let table = tables.find(|table| table.name == source.table());
-        &table.expect("every source has its table").key
+        OldReader {
+            store: Arc::clone(&self.store),
+            source,
+            key: table.expect("every source has its table").key.clone(),
+            step_items: self.step_items,
+        }
     }
 
     /// Remembers that an item cannot be migrated, unless an operator has accepted that.
