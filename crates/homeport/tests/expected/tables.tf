@@ -1108,6 +1108,7 @@ data "aws_iam_policy_document" "homeport_1" {
   statement {
     actions = [
       "dynamodb:BatchGetItem",
+      "dynamodb:ConditionCheckItem",
       "dynamodb:DeleteItem",
       "dynamodb:GetItem",
       "dynamodb:PutItem",
