@@ -1235,6 +1235,7 @@ data "aws_iam_policy_document" "homeport_1" {
   statement {
     actions = [
       "dynamodb:BatchGetItem",
+      "dynamodb:ConditionCheckItem",
       "dynamodb:DeleteItem",
       "dynamodb:GetItem",
       "dynamodb:PutItem",
