@@ -270,7 +270,7 @@ impl People {
             .filter_map(|item| Credential::from_item(item).ok())
             .filter(|credential| credential.kind == kind && credential.expires_at > now)
             .collect();
-        found.sort_by(|one, other| other.created_at.cmp(&one.created_at));
+        found.sort_by_key(|credential| std::cmp::Reverse(credential.created_at));
         Ok(found)
     }
 
