@@ -469,7 +469,10 @@ export interface paths {
         /** List the events of one type across all chargers by time */
         get: operations["list_fleet_events"];
         put?: never;
-        /** Store up to 100 events, each exactly once */
+        /**
+         * Store up to 100 events, each exactly once
+         * @description Each event of a list has its own result. A single event that is invalid gets an error response.
+         */
         post: operations["ingest_events"];
         delete?: never;
         options?: never;
@@ -1170,6 +1173,45 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/mqtt/clients": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List MQTT clients: connected ones, and persistent sessions without a connection */
+        get: operations["list_mqtt_clients"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/mqtt/clients/{client_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get an MQTT client with all of its subscriptions */
+        get: operations["get_mqtt_client"];
+        put?: never;
+        post?: never;
+        /**
+         * Disconnect an MQTT client
+         * @description MQTT 5 clients get the reason code 0x98 (Administrative action). The will is published as the specification says:
+         *     after its delay, or when the session ends. The client may connect again; revoke its key to prevent that.
+         */
+        delete: operations["end_mqtt_client"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/overview": {
         parameters: {
             query?: never;
@@ -1190,7 +1232,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/push/broadcasts": {
     "/v1/people": {
         parameters: {
             query?: never;
@@ -1198,15 +1239,6 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List broadcasts, the newest first */
-        get: operations["list_broadcasts"];
-        put?: never;
-        /**
-         * Send a message to every active device, or to those of a platform
-         * @description The broadcast runs in the background. Devices that register after it was accepted do not get it. API keys need the
-         *     permission `send_broadcasts`.
-         */
-        post: operations["send_broadcast"];
         /** List people by name */
         get: operations["list_people"];
         put?: never;
@@ -1218,7 +1250,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/push/broadcasts/{broadcast_id}": {
     "/v1/people/{name}": {
         parameters: {
             query?: never;
@@ -1226,17 +1257,6 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get a broadcast and its progress */
-        get: operations["get_broadcast"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/push/broadcasts/{broadcast_id}/cancel": {
         /** Get a person */
         get: operations["get_person"];
         put?: never;
@@ -1258,11 +1278,6 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /**
-         * Cancel a broadcast: what is not sent yet is not sent any more
-         * @description Cancelling it again changes nothing. API keys need the permission `send_broadcasts`.
-         */
-        post: operations["cancel_broadcast"];
         /** Set another password for a person; all sessions end and all tokens are revoked */
         post: operations["reset_password"];
         delete?: never;
@@ -1352,6 +1367,65 @@ export interface paths {
         post?: never;
         /** Revoke a personal access token of a person */
         delete: operations["revoke_token_of_person"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/push/broadcasts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List broadcasts, the newest first */
+        get: operations["list_broadcasts"];
+        put?: never;
+        /**
+         * Send a message to every active device, or to those of a platform
+         * @description The broadcast runs in the background. Devices that register after it was accepted do not get it. API keys need the
+         *     permission `send_broadcasts`.
+         */
+        post: operations["send_broadcast"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/push/broadcasts/{broadcast_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a broadcast and its progress */
+        get: operations["get_broadcast"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/push/broadcasts/{broadcast_id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel a broadcast: what is not sent yet is not sent any more
+         * @description Cancelling it again changes nothing. API keys need the permission `send_broadcasts`.
+         */
+        post: operations["cancel_broadcast"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -2064,7 +2138,7 @@ export interface components {
     schemas: {
         /** @description An acknowledgement. */
         AcknowledgeAlert: {
-            /** @description Who acknowledges it; default the caller's own name */
+            /** @description Who does it; default the caller's own name */
             by?: string | null;
             note?: string | null;
         };
@@ -2072,7 +2146,8 @@ export interface components {
         AcknowledgeAlerts: {
             /** @description Ids of the alerts; give either these or a filter */
             alert_ids?: string[] | null;
-            by: string;
+            /** @description Who does it; default the caller's own name */
+            by?: string | null;
             filter?: components["schemas"]["AlertSelection"] | null;
             note?: string | null;
         };
@@ -2239,6 +2314,11 @@ export interface components {
             by: string;
             note?: string | null;
         };
+        AlertAssignment: {
+            at: string;
+            by: string;
+            to: string;
+        };
         /** @description An attribute whose value is another one than before */
         AlertChange: {
             /**
@@ -2251,10 +2331,6 @@ export interface components {
              * @description The alert clears with the first unchanged value that is this much newer than the change; default 0
              */
             clear_after_secs?: number | null;
-        AlertAssignment: {
-            at: string;
-            by: string;
-            to: string;
         };
         AlertComment: {
             at: string;
@@ -2625,7 +2701,8 @@ export interface components {
         };
         /** @description An assignment. */
         AssignAlert: {
-            by: string;
+            /** @description Who does it; default the caller's own name */
+            by?: string | null;
             /** @description Name of a person, or null to remove the assignment */
             to?: string | null;
         };
@@ -3037,8 +3114,10 @@ export interface components {
         };
         /** @description A comment. */
         CommentOnAlert: {
-            by: string;
+            /** @description Who does it; default the caller's own name */
+            by?: string | null;
             text: string;
+        };
         ConfirmSecondFactor: {
             /**
              * @description The code that the authenticator app shows
@@ -3179,6 +3258,14 @@ export interface components {
         DispenseId: {
             /** @example gid */
             idtag: string;
+        };
+        /** @description A disconnected MQTT client. */
+        EndedMqttClient: {
+            client_id: string;
+            /** @description Whether its session and its queue are deleted */
+            session_deleted: boolean;
+            /** @description Whether it was connected */
+            was_connected: boolean;
         };
         /** @description A successful response. */
         Envelope_AddedRecords: {
@@ -3484,6 +3571,116 @@ export interface components {
             roles: components["schemas"]["Role"][];
             token_role?: components["schemas"]["Role"] | null;
         };
+        /** @description An MQTT client with its session. */
+        MqttClient: {
+            client_id: string;
+            connection?: components["schemas"]["MqttConnection"] | null;
+            last_problem?: components["schemas"]["MqttProblem"] | null;
+            /**
+             * @description Distinguishes clients with the same id: `admin` for operators, `each` or `any` for keys of the whole system
+             *     (`any` with `subscribe_fleet`), and a digest of the scopes for other keys
+             */
+            owner: string;
+            /** @description Whether the session outlives its connection */
+            persistent: boolean;
+            /**
+             * @description Messages that wait for the client, including some that have expired; absent in a list until the queue is
+             *     counted
+             */
+            queue_len?: number | null;
+            /** @description When the session of an offline client expires */
+            session_expires_at?: string | null;
+            /**
+             * Format: int32
+             * @description How long the session is kept without a connection
+             */
+            session_expiry_secs: number;
+            /** @description Since when the client is connected or offline */
+            since?: string | null;
+            state: components["schemas"]["MqttClientState"];
+            subscription_count: number;
+            /** @description In a list, the first 10 */
+            subscriptions: components["schemas"]["MqttSubscription"][];
+        };
+        /** @description The API key of an MQTT client. */
+        MqttClientKey: {
+            description?: string | null;
+            /** Format: uuid */
+            key_id: string;
+            permissions: string[];
+            scope_count: number;
+            /** @description The first 10 things that the key is for; all things if empty */
+            scopes: string[];
+        };
+        /** @description A page of MQTT clients, in the order of their ids. */
+        MqttClientList: {
+            clients: components["schemas"]["MqttClient"][];
+            /** @description Cursor of the next page; absent on the last page */
+            next_cursor?: string | null;
+        };
+        /**
+         * @description Whether an MQTT client is connected
+         * @enum {string}
+         */
+        MqttClientState: "connected" | "offline";
+        /** @description A connection of an MQTT client. */
+        MqttConnection: {
+            address: string;
+            connected_at: string;
+            /**
+             * Format: int32
+             * @description 0 if the client sends no keep-alive
+             */
+            keep_alive_secs: number;
+            key?: components["schemas"]["MqttClientKey"] | null;
+            /**
+             * Format: int64
+             * @description Messages from the client
+             */
+            messages_received: number;
+            /**
+             * Format: int64
+             * @description Messages to the client
+             */
+            messages_sent: number;
+            /** Format: int64 */
+            payload_bytes_received: number;
+            /** Format: int64 */
+            payload_bytes_sent: number;
+            protocol_version: components["schemas"]["MqttProtocolVersion"];
+            transport: components["schemas"]["MqttTransport"];
+        };
+        /** @description The last refusal or failure of an MQTT client since the server started. */
+        MqttProblem: {
+            at: string;
+            /** @example the client may not publish on this topic */
+            detail: string;
+            /** @description `connection`, `publish` or `subscription` */
+            kind: string;
+            /** @example not_authorized */
+            reason: string;
+            /** @description Topic or topic filter */
+            topic?: string | null;
+        };
+        /**
+         * @description Version of MQTT
+         * @enum {string}
+         */
+        MqttProtocolVersion: "3.1.1" | "5";
+        MqttSubscription: {
+            /** @example van/storyteller-van-01/commands */
+            filter: string;
+            /**
+             * Format: int32
+             * @description 0 or 1
+             */
+            qos: number;
+        };
+        /**
+         * @description How an MQTT client is connected
+         * @enum {string}
+         */
+        MqttTransport: "tcp" | "tls" | "websocket";
         /** @description An alert definition to store. */
         NewAlertDefinition: {
             /** @description Condition that raises the alert */
@@ -3565,11 +3762,7 @@ export interface components {
         /** @description One event, or up to 100 of them */
         NewChargerEvents: {
             events: (components["schemas"]["NewChargerEvent"] | unknown)[];
-        } | (components["schemas"]["NewChargerEvent"] & {
-            events?: null;
-        }) | {
-            events?: null;
-        };
+        } | components["schemas"]["NewChargerEvent"];
         /** @description A reading: one averaging window of one device. */
         NewReading: {
             /** @description Id of the reading; a repeat with the same id is not stored again */
@@ -4812,6 +5005,16 @@ export interface components {
              */
             limit: number | null;
         };
+        /** @description A second factor to confirm; shown once. */
+        SecondFactorSecret: {
+            /**
+             * @description For authenticator apps into which it is typed
+             * @example JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP
+             */
+            secret: string;
+            /** @description For authenticator apps that open links or scan QR codes */
+            uri: string;
+        };
         /**
          * @description A message in Expo's format and its audience. The message has a title, a body, data, a badge or
          *     `_contentAvailable`, and at most 4096 bytes of JSON.
@@ -4850,15 +5053,6 @@ export interface components {
              * @description How long Expo may retry delivery, in seconds
              */
             ttl?: number | null;
-        /** @description A second factor to confirm; shown once. */
-        SecondFactorSecret: {
-            /**
-             * @description For authenticator apps into which it is typed
-             * @example JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP
-             */
-            secret: string;
-            /** @description For authenticator apps that open links or scan QR codes */
-            uri: string;
         };
         /** @description A command to a thing. */
         SendCommand: {
@@ -4940,18 +5134,35 @@ export interface components {
             last_used_at?: string | null;
             user_agent?: string | null;
         };
+        SessionList: {
+            sessions: components["schemas"]["Session"][];
+        };
+        SetUp: {
+            /** @example anna@example.com */
+            name: string;
+            password: string;
+            /** @description The token of the link that the server printed */
+            token: string;
+        };
         /**
          * @description How serious an alert is
          * @enum {string}
          */
         Severity: "critical" | "warning" | "info";
+        /** @description Name and password, or the admin token alone. */
         SignIn: {
+            /** @description Code of the second factor, or a recovery code; required if the person has a second factor */
+            code?: string | null;
+            /** @description Name of the person */
+            name?: string | null;
+            password?: string | null;
             /** @description The admin token */
-            token: string;
+            token?: string | null;
         };
         /** @description A snooze: until a time, or for some seconds. */
         SnoozeAlert: {
-            by: string;
+            /** @description Who does it; default the caller's own name */
+            by?: string | null;
             /**
              * Format: int64
              * @description Seconds from now, at most 2678400
@@ -4964,25 +5175,6 @@ export interface components {
              * @example 2027-01-15T18:00:00Z
              */
             until?: string | null;
-        SessionList: {
-            sessions: components["schemas"]["Session"][];
-        };
-        SetUp: {
-            /** @example anna@example.com */
-            name: string;
-            password: string;
-            /** @description The token of the link that the server printed */
-            token: string;
-        };
-        /** @description Name and password, or the admin token alone. */
-        SignIn: {
-            /** @description Code of the second factor, or a recovery code; required if the person has a second factor */
-            code?: string | null;
-            /** @description Name of the person */
-            name?: string | null;
-            password?: string | null;
-            /** @description The admin token */
-            token?: string | null;
         };
         SortCondition: {
             op: components["schemas"]["SortOperator"];
@@ -5157,11 +5349,13 @@ export interface components {
          * @enum {string}
          */
         TimelineEntryType: "telemetry" | "state" | "ota" | "scheduler" | "alert" | "notification" | "command";
-        /** @description The end of a snooze. */
-        WakeAlert: {
-            by: string;
         TokenList: {
             tokens: components["schemas"]["PersonalToken"][];
+        };
+        /** @description The end of a snooze. */
+        WakeAlert: {
+            /** @description Who does it; default the caller's own name */
+            by?: string | null;
         };
     };
     responses: never;
@@ -5432,7 +5626,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5441,7 +5635,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5724,7 +5918,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5733,7 +5927,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6124,7 +6318,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6133,7 +6327,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6230,8 +6424,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6532,7 +6735,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6541,7 +6744,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6640,7 +6843,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6649,7 +6852,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6757,7 +6960,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6766,7 +6969,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6874,7 +7077,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6883,7 +7086,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7443,8 +7646,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7521,7 +7733,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7530,7 +7742,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7625,8 +7837,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7727,7 +7948,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7736,7 +7957,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7850,7 +8071,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7859,7 +8080,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A console session was used from outside of the console's page */
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7954,8 +8175,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -8041,8 +8271,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid admin token */
+            /** @description Missing or invalid personal access token or admin token */
             401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -8318,7 +8557,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -13620,6 +13859,314 @@ export interface operations {
             };
         };
     };
+    list_mqtt_clients: {
+        parameters: {
+            query?: {
+                /** @description State of the clients; both if absent */
+                state?: "connected" | "offline";
+                /** @description Beginning of the client ids */
+                prefix?: string;
+                /** @description Maximum number of items on a page */
+                limit?: number;
+                /** @description Cursor that the previous page returned */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of clients */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MqttClientList"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid personal access token or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_mqtt_client: {
+        parameters: {
+            query?: {
+                /** @description Owner of the client; required if several clients have this id */
+                owner?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Client id */
+                client_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The client */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MqttClient"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid personal access token or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No client has this id */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Several clients have this id; the message has their owners */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    end_mqtt_client: {
+        parameters: {
+            query?: {
+                /** @description Owner of the client; required if several clients have this id */
+                owner?: string;
+                /** @description Whether to delete the session and its queue too */
+                session?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description Client id */
+                client_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The client is disconnected */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EndedMqttClient"];
+                };
+            };
+            /** @description Invalid request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid personal access token or admin token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The role does not permit this, or a console session was used from outside of the console's page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No client has this id */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Several clients have this id; the message has their owners */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong admin tokens from this address or in total */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is unavailable; retry later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_overview: {
         parameters: {
             query?: never;
@@ -14909,7 +15456,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -15008,7 +15555,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -15112,7 +15659,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -15207,7 +15754,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Missing or invalid API key or admin token */
+            /** @description Missing or invalid API key or personal access token or admin token */
             401: {
                 headers: {
                     [name: string]: unknown;

@@ -1018,6 +1018,32 @@ resource "aws_dynamodb_table" "api_keys" {
   }
 }
 
+resource "aws_dynamodb_table" "homeport_secret_checks" {
+  name                        = "homeport-secret-checks"
+  billing_mode                = "PAY_PER_REQUEST"
+  hash_key                    = "secret"
+  deletion_protection_enabled = var.deletion_protection
+  tags                        = var.tags
+
+  attribute {
+    name = "secret"
+    type = "S"
+  }
+
+  point_in_time_recovery {
+    enabled = var.point_in_time_recovery
+  }
+
+  server_side_encryption {
+    enabled     = var.kms_key_arn != null
+    kms_key_arn = var.kms_key_arn
+  }
+
+  lifecycle {
+    prevent_destroy = true
+  }
+}
+
 resource "aws_dynamodb_table" "homeport_people" {
   name                        = "homeport-people"
   billing_mode                = "PAY_PER_REQUEST"
@@ -1356,6 +1382,7 @@ data "aws_iam_policy_document" "homeport_2" {
       aws_dynamodb_table.homeport_reactions.arn,
       aws_dynamodb_table.homeport_removals.arn,
       aws_dynamodb_table.api_keys.arn,
+      aws_dynamodb_table.homeport_secret_checks.arn,
     ]
   }
 
@@ -1502,6 +1529,7 @@ data "aws_iam_policy_document" "homeport_2" {
     ]
     resources = [
       aws_dynamodb_table.homeport_reactions.arn,
+      aws_dynamodb_table.homeport_secret_checks.arn,
     ]
   }
 
