@@ -138,7 +138,7 @@ fn wrong_pepper_is_refused_until_keys_are_revoked() {
     let serve = ["serve", at[0], at[1], "--http-listen", "127.0.0.1:0"];
     let create = ["keys", "create", "--all", "--json", at[0], at[1]];
     let created = json(&output(&create));
-    for command in [&serve[..], &create] {
+    for command in [&create[..], &serve] {
         let message = complaint(&[command, &WRONG].concat());
         assert!(message.contains("not the one that hashed"), "{message}");
         assert!(message.contains("API_KEY_PEPPER"), "{message}");
