@@ -118,6 +118,8 @@ def fitting(path, body):
         body = {"decoder": DECODER, "payload_hex": body.get("payload_hex") or ""}
     elif path.startswith("/v1/chargers/decoders"):
         body = DECODER
+    elif path == "/v1/chargers/events":
+        body = charged(body)
     elif path == "/v1/chargers/uplinks":
         body = uplinked(body)
     elif path.startswith("/v1/rules"):
@@ -154,8 +156,18 @@ def ruled(body):
     return {name: fixed.get(name, value) if value is not None else None for name, value in body.items()}
 
 
+def charged(body):
+    """A single event that names its charger once, whose data is within its limits, and which is not in the future."""
+    if "events" in body:
+        return body
+    event = {"wireless_device_id": "b319d001-6b08-4d88-b4ca-4d2d98a6d43c", "event_type": body["event_type"]}
+    if body.get("sequence") is not None:
+        event["sequence"] = body["sequence"]
+    return event
+
+
 def uplinked(body):
-    """The uplinks without times, which must not be far in the future."""
+    """The uplinks without times, which must not be far in the future, and with bytes that fill their last Base64 character."""
     if isinstance(body.get("uplinks"), list):
         return body
     metadata = body.get("WirelessMetadata")
@@ -165,6 +177,7 @@ def uplinked(body):
             for name in list(metadata)
             if name in ("Sidewalk", "LoRaWAN")
         }
+    body["PayloadData"] = "AQIDPoA="
     known = ("WirelessDeviceId", "PayloadData", "WirelessMetadata")
     return {name: body[name] for name in known if name in body}
 

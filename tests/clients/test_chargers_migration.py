@@ -70,13 +70,16 @@ def migrate(data, *more):
 def migrate_and_be_killed(data):
     """Ends the command as soon as it says that it is among the events; how many it had by then."""
     process = subprocess.Popen(command(data), stdout=subprocess.PIPE, text=True)
+    events = 0
     try:
-        line = process.stdout.readline()
+        while events == 0:
+            line = process.stdout.readline()
+            events = int(re.search(r"(\d+) events", line).group(1))
     finally:
         process.kill()
         process.wait(timeout=COMMAND_SECS_MAX)
         process.stdout.close()
-    return int(re.search(r"(\d+) events", line).group(1)), line
+    return events, line
 
 
 def count(dynamodb, table):

@@ -81,14 +81,14 @@ def test_document_is_valid_and_complete(start_server, tmp_path):
     server.stop()
 
 
-def try_operations(server, home, key, environment, *which):
+def try_operations(server, home, key, environment, *which, unchecked=()):
     """Lets Schemathesis try some operations, with a key of their system; how many there were."""
     finished = subprocess.run(
         [
             str(pathlib.Path(sys.executable).parent / "st"),
             *("run", server.url + "/openapi.json", "--checks", "all", "--no-color", "--warnings", "off", *which),
             # It takes 429, the answer to too many wrong tokens, for a missing check; the test below knows better.
-            *("--exclude-checks", "ignored_auth"),
+            *("--exclude-checks", ",".join(["ignored_auth", *unchecked])),
             # The same requests in every run: a finding is there for everyone or for nobody.
             *("--generation-deterministic", "--max-examples", EXAMPLES_PER_OPERATION),
             *("--header", f"Authorization: Bearer {ADMIN_TOKEN}", "--header", f"X-API-Key: {key}"),
@@ -120,7 +120,9 @@ def test_every_operation_does_what_the_document_says(start_server, tmp_path):
     tried = 0
     for system, routes in ROUTES.items():
         which = ("--include-path-regex", routes)
-        tried += try_operations(server, tmp_path, key_of(server, system), environment, *which)
+        # Lists below a deleted charger are empty, as below one that never was: other programs store events without registering.
+        unchecked = ["use_after_free"] if system == "chargers" else []
+        tried += try_operations(server, tmp_path, key_of(server, system), environment, *which, unchecked=unchecked)
     others = ("--exclude-path-regex", "|".join([*ROUTES.values(), ENDLESS]))
     tried += try_operations(server, tmp_path, key, environment, *others)
     assert tried == len(list(operations(server))) - 1

@@ -49,7 +49,7 @@ def test_setup_link_creates_the_first_administrator(open_console, tmp_path):
         page.get_by_label("Repeat the password").fill(PASSWORD)
         page.get_by_role("button", name="Create administrator").click()
         expect(page.get_by_role("heading", name="Overview")).to_be_visible()
-        expect(page.get_by_role("link", name="People")).to_be_visible()
+        expect(page.get_by_role("link", name="People", exact=True)).to_be_visible()
         page.get_by_role("button", name="Sign out").click()
         page.goto(link)
         page.get_by_label("Name", exact=True).fill("bert")

@@ -18,8 +18,6 @@ use crate::storage::backend::{self, Backend};
 
 /// Days to recount before the next line of progress.
 const REBUILD_DAYS_AT_ONCE: usize = 10_000;
-/// Steps before the next line of progress.
-const STEPS_PER_LINE: usize = 4;
 
 pub(crate) async fn run(command: ChargersCommand) -> anyhow::Result<ExitCode> {
     match command {
@@ -55,12 +53,8 @@ async fn migrate_on(backend: &Backend, arguments: &MigrateArguments) -> anyhow::
         ),
         stage => print_line!("resuming at: {}", stage.name()),
     }
-    let mut steps: usize = 0;
     while migration.step().await? {
-        steps += 1;
-        if steps.is_multiple_of(STEPS_PER_LINE) {
-            print_line!("{}", summary(&migration));
-        }
+        print_line!("{}", summary(&migration));
     }
     print_line!("{}", summary(&migration));
     print_problems(&migration);

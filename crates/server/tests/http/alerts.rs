@@ -362,7 +362,7 @@ async fn alert_is_snoozed_assigned_and_commented() {
             json!({"by": "anna", "until": "2027-01-15T07:00:00Z"}),
             "until must be",
         ),
-        ("snooze", json!({"for_secs": 60}), "by"),
+        ("snooze", json!({"by": "", "for_secs": 60}), "by"),
         ("assign", json!({"by": "anna"}), "to"),
         ("assign", json!({"by": "anna", "to": ""}), "to must be"),
         (

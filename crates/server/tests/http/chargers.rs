@@ -85,6 +85,11 @@ async fn invalid_single_event_is_refused_like_any_body() {
             "wireless_device_id",
         ),
         (
+            with(event(0), "sequence", json!(i64::MAX as u64 + 1)),
+            (400, "INVALID_REQUEST"),
+            "sequence must be at most",
+        ),
+        (
             with(event(0), "occurred_at", json!("yesterday")),
             (400, "INVALID_REQUEST"),
             "occurred_at",

@@ -290,6 +290,12 @@ impl EventBody<'_> {
                 .map_err(|reason| format!("data: {reason}"))?,
             None => Default::default(),
         };
+        if self
+            .sequence
+            .is_some_and(|sequence| i64::try_from(sequence).is_err())
+        {
+            return Err(format!("sequence must be at most {}", i64::MAX));
+        }
         Ok(NewEvent {
             device,
             event_type: self.event_type.parse().map_err(text)?,
