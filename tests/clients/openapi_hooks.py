@@ -110,7 +110,18 @@ def fitting(path, body):
         else:
             body = ruled({"sql": body.get("sql")})
     elif path == "/v1/session":
-        body["token"] = ADMIN_TOKEN
+        body = {"token": ADMIN_TOKEN}
+    elif path.startswith(("/v1/people", "/v1/setup")):
+        body = personal(body)
+    elif path == "/v1/alerts/acknowledge":
+        # Listed alerts, or a filter.
+        body.pop("filter" if body.get("alert_ids") else "alert_ids", None)
+        if not body.get("alert_ids"):
+            body["filter"] = body.get("filter") or {}
+    elif path.endswith("/snooze"):
+        # Until a time, or for some seconds.
+        body.pop("until", None)
+        body["for_secs"] = body.get("for_secs") or 3600
     elif path.startswith("/v1/tables"):
         body = tabled(path, body)
     elif path.startswith("/v1/chargers/decoders/test"):
@@ -154,6 +165,17 @@ def ruled(body):
     fixed = {"sql": "SELECT * FROM 'a/+'", "topic": "a/b", "actions": [{"republish": {"topic": "c"}}]}
     fixed["errorAction"] = {"republish": {"topic": "d"}}
     return {name: fixed.get(name, value) if value is not None else None for name, value in body.items()}
+
+
+def personal(body):
+    """A person with a free name, a password that is not one of the most common ones, and roles for the whole server."""
+    if body.get("name") == "admin":
+        body["name"] = "anna"
+    if body.get("password") is not None:
+        body["password"] = "correct horse battery"
+    if body.get("roles"):
+        body["roles"] = [{"role": "viewer"}]
+    return body
 
 
 def charged(body):

@@ -106,7 +106,7 @@ fn check_role(access: &Access, action: Action) -> Result<(), Forbidden> {
     }
 }
 
-/// A person may do what one of the roles permits on a subject, or on the whole server if there is none.
+/// A person may do what one of the roles permits on a subject, or without a subject on the whole server.
 fn check_person(
     access: &Access,
     action: Action,

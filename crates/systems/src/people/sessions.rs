@@ -293,7 +293,7 @@ impl People {
     /// Ends a session or revokes a token.
     ///
     /// # Errors
-    /// If there is none with this id, or the store fails.
+    /// If the person has no credential with this id, or the store fails.
     pub async fn revoke(&self, person: Uuid, id: CredentialId) -> Result<(), PeopleError> {
         let existed = self.delete_credential(person, id).await?;
         existed.then_some(()).ok_or(PeopleError::CredentialMissing)

@@ -61,6 +61,21 @@ async fn preview_counts_what_would_have_been_raised() {
 }
 
 #[tokio::test]
+async fn preview_begins_at_any_time() {
+    let world = World::new().await;
+    world.volts(VAN, -50, "11").await;
+    for from in [i64::MIN, NOW_MS - WEEK_MS, NOW_MS] {
+        let range = PreviewRange {
+            from: EpochMillis(from),
+            to: EpochMillis(i64::MAX),
+        };
+        let found = world.alerts.preview(low_battery(), range).await;
+        let expected = usize::from(from < NOW_MS);
+        assert_eq!(found.expect("a preview").raised, expected, "{from}");
+    }
+}
+
+#[tokio::test]
 async fn preview_finds_silences_between_values() {
     let world = World::new().await;
     for secs in [-3600, -3000, -1000, -900] {

@@ -247,7 +247,7 @@ impl Broker {
     /// One client with all of its subscriptions and the length of its queue.
     ///
     /// # Errors
-    /// When there is none, several have this id, or the store fails.
+    /// When no client has this id, several have it, or the store fails.
     pub(crate) async fn client(
         &self,
         client_id: &str,
@@ -265,7 +265,7 @@ impl Broker {
     /// Disconnects a client, and deletes its session if that is wanted; returns whether it was connected.
     ///
     /// # Errors
-    /// When there is none, several have this id, or the store fails. After a failure of the store the session is still
+    /// When no client has this id, several have it, or the store fails. After a failure of the store the session is still
     /// there, so the request can be repeated.
     pub(crate) async fn end_client(
         &self,

@@ -113,7 +113,7 @@ pub(super) struct AssignAlert {
     by: Option<String>,
     /// Name of a person, or null to remove the assignment
     #[serde(deserialize_with = "Option::deserialize")]
-    #[schema(schema_with = schemas::name_or_null)]
+    #[schema(schema_with = schemas::name_or_null, required = true)]
     to: Option<String>,
 }
 

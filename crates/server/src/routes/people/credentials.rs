@@ -76,6 +76,7 @@ pub(super) async fn end_other_session(
 #[utoipa::path(post, path = "/v1/me/tokens", tag = "people", security(("console_session" = [])),
     request_body = CreateToken, responses(
     (status = 201, description = "The token", body = CreatedToken),
+    (status = 403, description = "This is not the session of a person, or the role is more than the person has"),
     (status = 409, description = "Too many tokens"),
 ))]
 pub(super) async fn create_token(

@@ -103,7 +103,7 @@ impl Definition {
             let found = filter.attribute.find(item);
             found.is_some_and(|value| value.as_str() == Some(filter.equals.as_str()))
         });
-        let is_of_now = stored_at.0 >= self.since.0 - SINCE_SLACK_MS;
+        let is_of_now = stored_at.0 >= self.since.0.saturating_sub(SINCE_SLACK_MS);
         is_of_now && fits && self.terms.devices.has(device.as_str())
     }
 }

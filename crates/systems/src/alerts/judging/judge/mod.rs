@@ -135,7 +135,7 @@ fn is_held(watch: &mut Watch, at: EpochMillis, min_secs: u32, min_count: u32) ->
         count: 0,
     });
     streak.count = streak.count.saturating_add(1);
-    let is_long = at.0 - streak.since.0 >= i64::from(min_secs) * 1000;
+    let is_long = at.0.saturating_sub(streak.since.0) >= i64::from(min_secs) * 1000;
     is_long && streak.count >= min_count
 }
 

@@ -62,13 +62,13 @@ pub(super) fn judge_rate(
         .retain(|sample| sample.at.0 >= at.0.saturating_sub(window_ms));
     let first = watch.samples.first().copied();
     let last = watch.samples.last();
-    if last.is_none_or(|last| at.0 - last.at.0 >= window_ms / SAMPLES_PER_WINDOW) {
+    if last.is_none_or(|last| at.0.saturating_sub(last.at.0) >= window_ms / SAMPLES_PER_WINDOW) {
         watch.samples.push(Sample { at, value });
     }
     let Some(first) = first else {
         return Verdict::Noted;
     };
-    let span_ms = at.0 - first.at.0;
+    let span_ms = at.0.saturating_sub(first.at.0);
     if span_ms < window_ms / WINDOW_PARTS {
         return Verdict::Noted;
     }

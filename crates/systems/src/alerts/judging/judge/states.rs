@@ -80,7 +80,7 @@ pub(super) fn judge_change(
             None => Verdict::Raise(finding(format!("{path} changed from {before} to {now}"))),
         });
     }
-    let unchanged_ms = at.0 - last.since.0;
+    let unchanged_ms = at.0.saturating_sub(last.since.0);
     let is_settled = unchanged_ms >= i64::from(change.clear_after_secs) * 1000;
     if watch.open.is_none() || !is_settled {
         return Some(Verdict::Noted);
