@@ -199,6 +199,10 @@ impl<'a> Run<'a> {
 
     /// Judges the history of a device; false when a limit ends the preview.
     async fn judge_device(&mut self, id: &str) -> Result<bool, AlertsError> {
+        // A history that is ready at once would be judged also after the deadline.
+        if Instant::now() >= self.deadline {
+            return Ok(self.end_at(PreviewLimit::Time));
+        }
         let mut subjects = self.listed_subjects(id);
         let history = self.source.devices.history(id, &self.range);
         let readers = match timeout_at(self.deadline, history).await {
