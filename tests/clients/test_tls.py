@@ -257,7 +257,7 @@ class Load:
 
     def _ask(self, kind, connection):
         if kind == "mqtt":
-            # Whoever is not authorized is told so.
+            # A client without credentials gets a CONNACK that refuses it.
             connection.sendall(b"\x10\x0d\x00\x04MQTT\x04\x02\x00\x3c\x00\x01a")
             assert connection.recv(4)[:2] == b"\x20\x02"
             return
